@@ -1,0 +1,30 @@
+/**
+ * The one error class of fetcher/: a source that can't be reached, does not answer, or answers with something else
+ * than what was asked. `retryable` is decided where the error is made, by who knows what happened.
+ */
+export type FetchErrorCode =
+  | 'BAD_URL' // not a location we can open
+  | 'NOT_FOUND' // no such file in the source
+  | 'REFUSED' // the server refused the connection or the handshake
+  | 'ACCESS' // stale generation, unknown rkey, or range outside the file
+  | 'STALE' // the file changed since it was opened
+  | 'SERVER' // the server could not read its storage
+  | 'PROTOCOL' // the answer does not match the request
+  | 'LOST' // the connection ended in the middle
+  | 'STALLED' // no progress for longer than the stall timer allows
+  | 'OUT_OF_RANGE' // asked for bytes outside the file
+  | 'MEMORY' // needs more than the memory cap
+  | 'CANCELLED' // the caller gave up
+  | 'CLOSED'; // used after close
+
+export class FetchError extends Error {
+  override readonly name = 'FetchError';
+  readonly code: FetchErrorCode;
+  readonly retryable: boolean;
+
+  constructor(code: FetchErrorCode, reason: string, options: { retryable?: boolean; cause?: unknown } = {}) {
+    super(`fetch ${code}: ${reason}`, options.cause === undefined ? {} : { cause: options.cause });
+    this.code = code;
+    this.retryable = options.retryable ?? false;
+  }
+}

@@ -1,0 +1,42 @@
+/**
+ * The transport seam: how bytes of one version of one file get from a source into memory. Implementations:
+ * queue pairs over TCP (`rdma://`) and local files (`file://`). One conformance suite
+ * (`tests/transport-conformance.ts`) runs over all of them; `with-*.ts` wrappers add behaviour.
+ *
+ * Contract of `read`, on every transport: the promise resolves when exactly the asked bytes of the version in `file`
+ * are in `into`, or rejects with a FetchError. Never short, never mixed. Bytes land in order from the front, and
+ * `onArrived(n)` tells, before the promise settles, that the first n bytes have landed (n grows; a retry resumes at
+ * the last n, it never goes back). After a rejection the content of `into` is undefined and must not be used.
+ */
+export interface FileVersion {
+  /** Path within the source, UTF-8, no leading slash, segments separated by "/". */
+  readonly path: string;
+  readonly length: number;
+  /** Opaque and strong: equal etags mean equal bytes. */
+  readonly etag: string;
+  /** Modification time in milliseconds since 1970, for people. */
+  readonly modifiedMs: number;
+}
+
+export interface ReadOptions {
+  /** Cancels the read: it stops using the network as soon as the transport can, and rejects with CANCELLED. */
+  readonly signal?: AbortSignal;
+  readonly onArrived?: (bytes: number) => void;
+}
+
+export interface Transport {
+  /** Every file of the source below `prefix` ('' for all), in byte order of the paths. */
+  list(prefix: string): Promise<readonly FileVersion[]>;
+  /** Bytes [start, start + into.byteLength) of `file`. `into` may be a view of shared memory. */
+  read(file: FileVersion, start: number, into: Uint8Array, options?: ReadOptions): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** What a transport counts; wrappers and reports read it. All are totals since it was opened. */
+export interface TransportCounters {
+  requests: number;
+  /** Payload bytes that came over the wire, whether or not they could be used. */
+  bytesOnWire: number;
+  retries: number;
+  reconnects: number;
+}
