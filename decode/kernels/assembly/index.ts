@@ -1,0 +1,16 @@
+// The kernel module: everything that kernels.ts lists, plus the end of its tables for build.ts to check.
+export * from "./snappy";
+export * from "./hybrid";
+export * from "./levels";
+export * from "./bitmap";
+export * from "./spread";
+export * from "./gather";
+export * from "./strings";
+export * from "./utf8";
+export * from "./delta";
+export * from "./streams";
+
+/** First address after the module's own read-only tables. */
+export function tablesEnd(): usize {
+  return __heap_base;
+}
