@@ -1,0 +1,244 @@
+/**
+ * The footer: bytes at the end of a file to `FileMetadata`, plain data that every later stage reads.
+ *   file = "PAR1" { page } FileMetaData:thrift footer-length:u32le "PAR1"      (or "PARE": the footer is encrypted)
+ * A footer that contradicts itself throws; a single column chunk that does (outside the file, of another column, in
+ * another file, encrypted) is marked and the other columns still scan. Counts of rows are what the footer says: the
+ * truth comes from the pages, and nothing may be allocated from them.
+ * Byte arrays in the result (statistics) are views of `bytes`, which therefore must not be reused.
+ */
+import { DecodeError } from '../errors.ts';
+import { FOOTER_BYTES_MAX } from './limits.ts';
+import type { FooterContext } from './column-chunk.ts';
+import { parseColumnChunk } from './column-chunk.ts';
+import { CompactReader, Wire } from './compact.ts';
+import type { ColumnChunk, FileMetadata, RowGroup, SchemaElement } from './metadata.ts';
+import { buildSchema, parseSchemaElements } from './schema.ts';
+
+/** Bytes after the footer: its length and the magic. */
+export const TAIL_BYTES = 8;
+/** The shortest file: magic, no footer, length, magic. */
+const FILE_BYTES_MIN = 12;
+
+/**
+ * Where the footer is, from the last bytes of the file (at least 8, or the whole file).
+ * Throws MAGIC, ENCRYPTED or FOOTER.
+ */
+export function parseTail(tail: Uint8Array, fileLength: number): { footerStart: number; footerLength: number } {
+  if (fileLength < FILE_BYTES_MIN) {
+    throw new DecodeError('MAGIC', `the file has ${fileLength} bytes`, { expected: 'at least 12, as Parquet has' });
+  }
+  if (tail.length < TAIL_BYTES || tail.length > fileLength) {
+    throw new RangeError(`a tail of ${tail.length} bytes of a file of ${fileLength}`);
+  }
+  const at = tail.length - TAIL_BYTES;
+  const magic = latin1(tail, at + 4);
+  const magicOffset = fileLength - 4;
+  if (magic === 'PARE') {
+    throw new DecodeError('ENCRYPTED', 'the footer is encrypted, which is not supported', { offset: magicOffset });
+  }
+  if (magic !== 'PAR1') {
+    throw new DecodeError('MAGIC', `the file ends with ${JSON.stringify(magic)}: not Parquet, or cut short`, {
+      offset: magicOffset,
+      expected: '"PAR1"',
+    });
+  }
+  if (tail.length === fileLength && latin1(tail, 0) !== 'PAR1') {
+    throw new DecodeError('MAGIC', `the file begins with ${JSON.stringify(latin1(tail, 0))}`, {
+      offset: 0,
+      expected: '"PAR1"',
+    });
+  }
+  const footerLength = (tail[at]! | (tail[at + 1]! << 8) | (tail[at + 2]! << 16) | (tail[at + 3]! << 24)) >>> 0;
+  const room = fileLength - FILE_BYTES_MIN;
+  if (footerLength === 0 || footerLength > room) {
+    throw new DecodeError('FOOTER', `the footer's length is ${footerLength}`, {
+      offset: fileLength - TAIL_BYTES,
+      expected: `1 to ${room} bytes, as the file has`,
+    });
+  }
+  if (footerLength > FOOTER_BYTES_MAX) {
+    throw new DecodeError('LIMIT', `the footer has ${footerLength} bytes`, { expected: `at most ${FOOTER_BYTES_MAX}` });
+  }
+  return { footerStart: fileLength - TAIL_BYTES - footerLength, footerLength };
+}
+
+function latin1(bytes: Uint8Array, at: number): string {
+  return String.fromCharCode(bytes[at]!, bytes[at + 1]!, bytes[at + 2]!, bytes[at + 3]!);
+}
+
+/**
+ * The metadata in a footer's Thrift bytes, exactly those between `footerStart` and the tail of a file of
+ * `fileLength` bytes (parquet.thrift, FileMetaData). Bytes after the structure are allowed: signed footers have them.
+ */
+export function parseFooter(bytes: Uint8Array, fileLength: number): FileMetadata {
+  const footerStart = fileLength - TAIL_BYTES - bytes.length;
+  const r = new CompactReader(bytes, footerStart);
+  let version = 0;
+  let createdBy: string | undefined;
+  let declaredRows = 0;
+  let elements: SchemaElement[] | undefined;
+  let keyValues: [string, string | undefined][] = [];
+  let rowGroupsAt = -1;
+  let rowGroupsWire = 0;
+  for (let last = 0; ; ) {
+    const wire = r.field(last);
+    if (wire === Wire.STOP) break;
+    last = r.id;
+    switch (last) {
+      case 1:
+        version = r.i32(wire);
+        break;
+      case 2:
+        elements = parseSchemaElements(r, wire);
+        break;
+      case 3:
+        declaredRows = r.i64(wire);
+        break;
+      case 4:
+        // Read last: chunks need the schema and the writer's name, which may come after them.
+        rowGroupsAt = r.pos;
+        rowGroupsWire = wire;
+        r.skip(wire);
+        break;
+      case 5:
+        keyValues = parseKeyValues(r, wire);
+        break;
+      case 6:
+        createdBy = r.string(wire);
+        break;
+      default:
+        r.skip(wire);
+    }
+  }
+  if (elements === undefined) throw new DecodeError('FOOTER', 'the footer has no schema', { offset: footerStart });
+  if (!Number.isSafeInteger(declaredRows) || declaredRows < 0) {
+    throw new DecodeError('METADATA', `the file says it has ${declaredRows} rows`, { expected: 'zero or more' });
+  }
+  const schema = buildSchema(elements);
+  const rowGroups: RowGroup[] = [];
+  if (rowGroupsAt >= 0) {
+    r.pos = rowGroupsAt;
+    r.id = 4;
+    parseRowGroups(r, rowGroupsWire, rowGroups, {
+      schema,
+      paths: schema.leaves.map((leaf) => leaf.path.map((segment) => Buffer.from(segment))),
+      footerStart,
+      shortChunks: leavesOutDictionaryHeader(createdBy),
+    });
+  }
+  const lastGroup = rowGroups.at(-1);
+  return {
+    version,
+    ...(createdBy === undefined ? {} : { createdBy }),
+    // Where the total and the row groups disagree, readers go by the row groups.
+    numRows: lastGroup === undefined ? declaredRows : lastGroup.firstRow + lastGroup.numRows,
+    schema: elements,
+    root: schema.root,
+    leaves: schema.leaves,
+    rowGroups,
+    keyValues,
+    footerBytes: bytes.length,
+  };
+}
+
+function leavesOutDictionaryHeader(createdBy: string | undefined): boolean {
+  const version = /^parquet-mr version (\d+)\.(\d+)\.(\d+)/.exec(createdBy ?? '');
+  if (version === null) return false;
+  const [major = 0, minor = 0, patch = 0] = version.slice(1).map(Number);
+  return major < 1 || (major === 1 && (minor < 2 || (minor === 2 && patch < 9)));
+}
+
+function parseKeyValues(r: CompactReader, wire: number): [string, string | undefined][] {
+  const size = r.list(wire, Wire.STRUCT);
+  const pairs: [string, string | undefined][] = [];
+  for (let i = 0; i < size; i++) {
+    let key: string | undefined;
+    let value: string | undefined;
+    for (let last = 0; ; ) {
+      const field = r.field(last);
+      if (field === Wire.STOP) break;
+      last = r.id;
+      if (last === 1) key = r.string(field);
+      else if (last === 2) value = r.string(field);
+      else r.skip(field);
+    }
+    if (key === undefined) r.fail('a key-value pair has no key');
+    pairs.push([key, value]);
+  }
+  return pairs;
+}
+
+function parseRowGroups(r: CompactReader, wire: number, into: RowGroup[], context: FooterContext): void {
+  const size = r.list(wire, Wire.STRUCT);
+  let firstRow = 0;
+  for (let i = 0; i < size; i++) {
+    const group = parseRowGroup(r, i, firstRow, context);
+    into.push(group);
+    firstRow += group.numRows;
+    if (!Number.isSafeInteger(firstRow)) {
+      throw new DecodeError('METADATA', 'the row groups have more rows than can be counted', { rowGroup: i });
+    }
+  }
+}
+
+function parseRowGroup(r: CompactReader, ordinal: number, firstRow: number, context: FooterContext): RowGroup {
+  const columns: ColumnChunk[] = [];
+  let numRows = -1;
+  let totalByteSize = 0;
+  let totalCompressedSize = -1;
+  for (let last = 0; ; ) {
+    const wire = r.field(last);
+    if (wire === Wire.STOP) break;
+    last = r.id;
+    switch (last) {
+      case 1: {
+        const size = r.list(wire, Wire.STRUCT);
+        const expected = context.schema.leaves.length;
+        if (size !== expected || columns.length > 0) {
+          throw new DecodeError('METADATA', `the row group lists ${size} column chunks`, {
+            rowGroup: ordinal,
+            expected: `${expected}, one for each leaf of the schema`,
+          });
+        }
+        for (let i = 0; i < size; i++) columns.push(parseColumnChunk(r, i, context));
+        break;
+      }
+      case 2:
+        totalByteSize = r.i64(wire);
+        break;
+      case 3:
+        numRows = r.i64(wire);
+        break;
+      case 6:
+        totalCompressedSize = r.i64(wire);
+        break;
+      default:
+        r.skip(wire);
+    }
+  }
+  if (columns.length !== context.schema.leaves.length) {
+    throw new DecodeError('METADATA', 'the row group lists no column chunks', { rowGroup: ordinal });
+  }
+  if (!Number.isSafeInteger(numRows) || numRows < 0) {
+    throw new DecodeError('METADATA', `the row group says it has ${numRows} rows`, {
+      rowGroup: ordinal,
+      expected: 'zero or more',
+    });
+  }
+  return {
+    ordinal,
+    numRows,
+    firstRow,
+    // Sums that only describe: writers get them wrong, and some leave the second one out.
+    totalByteSize: countOr(totalByteSize, 0),
+    totalCompressedSize: countOr(
+      totalCompressedSize,
+      columns.reduce((sum, chunk) => sum + chunk.totalCompressedSize, 0),
+    ),
+    columns,
+  };
+}
+
+function countOr(value: number, otherwise: number): number {
+  return Number.isSafeInteger(value) && value >= 0 ? value : otherwise;
+}
