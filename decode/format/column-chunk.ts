@@ -151,10 +151,13 @@ function parseMetaData(r: CompactReader, path: readonly Uint8Array[]): void {
         raw.statistics = parseStatistics(r);
         break;
       case 14:
-        raw.bloomOffset = r.i64(wire);
+        if (wire === Wire.I64) raw.bloomOffset = r.i64(wire);
+        else r.skip(wire);
         break;
       case 15:
-        raw.bloomLength = r.i32(wire);
+        // Writers of drafts put other things under the newer ids.
+        if (wire === Wire.I32) raw.bloomLength = r.i32(wire);
+        else r.skip(wire);
         break;
       default:
         r.skip(wire);
@@ -244,7 +247,7 @@ function checked(column: number, context: FooterContext): ColumnChunk {
   const start = hasDictionary ? dictionary : data;
   let end = start + raw.compressed;
   let broken = context.schema.broken[column] ?? whyBroken(leaf.type, start, end, context);
-  if (broken === undefined && context.shortChunks && hasDictionary) {
+  if (broken === undefined && context.shortChunks) {
     end = Math.min(end + DICTIONARY_HEADER_BYTES_MAX, context.footerStart);
   }
   const encrypted = raw.crypto;
@@ -257,7 +260,7 @@ function checked(column: number, context: FooterContext): ColumnChunk {
     numValues: count(raw.numValues),
     totalCompressedSize: count(raw.compressed),
     totalUncompressedSize: count(raw.uncompressed),
-    bytes: broken === undefined ? { start, end } : { start: 0, end: 0 },
+    bytes: broken === undefined && raw.numValues > 0 ? { start, end } : { start: 0, end: 0 },
     dataPageOffset: count(data),
   };
   if (hasDictionary) chunk.dictionaryPageOffset = dictionary;
@@ -284,6 +287,8 @@ function whyBroken(type: number, start: number, end: number, context: FooterCont
   if (!isCount(raw.numValues)) return `the chunk says it has ${raw.numValues} values`;
   if (!isCount(raw.compressed)) return `the chunk says it has ${raw.compressed} bytes`;
   if (!isCount(raw.uncompressed)) return `the chunk says it has ${raw.uncompressed} bytes uncompressed`;
+  // A chunk without values needs no pages, and writers put any offset there.
+  if (raw.numValues === 0) return undefined;
   if (!Number.isSafeInteger(start) || start < MAGIC_BYTES || !(end <= context.footerStart)) {
     return `the chunk's bytes ${start} to ${end} are not between the leading magic and the footer at ${context.footerStart}`;
   }

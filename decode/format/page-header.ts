@@ -4,9 +4,9 @@
  * be are refused here; whether they agree with the chunk is the caller's business, who knows it.
  */
 import { DecodeError } from '../errors.ts';
-import { PAGE_HEADER_BYTES_MAX, PAGE_HEADER_FIELDS_MAX } from './limits.ts';
 import { CompactReader, CUT, Wire } from './compact.ts';
 import { nameOf, PageType } from './enums.ts';
+import { PAGE_HEADER_BYTES_MAX, PAGE_HEADER_FIELDS_MAX } from './limits.ts';
 
 /** One shape for all kinds of pages; what a kind does not have is 0 (counts, lengths), -1 (encodings) or false. */
 export interface PageHeader {

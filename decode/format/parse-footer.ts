@@ -7,12 +7,14 @@
  * Byte arrays in the result (statistics) are views of `bytes`, which therefore must not be reused.
  */
 import { DecodeError } from '../errors.ts';
-import { FOOTER_BYTES_MAX } from './limits.ts';
 import type { FooterContext } from './column-chunk.ts';
 import { parseColumnChunk } from './column-chunk.ts';
 import { CompactReader, Wire } from './compact.ts';
+import { FOOTER_BYTES_MAX } from './limits.ts';
 import type { ColumnChunk, FileMetadata, RowGroup, SchemaElement } from './metadata.ts';
 import { buildSchema, parseSchemaElements } from './schema.ts';
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 /** Bytes after the footer: its length and the magic. */
 export const TAIL_BYTES = 8;
@@ -141,10 +143,11 @@ export function parseFooter(bytes: Uint8Array, fileLength: number): FileMetadata
   };
 }
 
+/** parquet-mr before 1.2.9, which the oldest writers do not tell. */
 function leavesOutDictionaryHeader(createdBy: string | undefined): boolean {
-  const version = /^parquet-mr version (\d+)\.(\d+)\.(\d+)/.exec(createdBy ?? '');
+  const version = /^parquet-mr(?: version (\d+)\.(\d+)\.(\d+))?/.exec(createdBy ?? '');
   if (version === null) return false;
-  const [major = 0, minor = 0, patch = 0] = version.slice(1).map(Number);
+  const [major = 0, minor = 0, patch = 0] = version.slice(1).map((part) => Number(part ?? 0));
   return major < 1 || (major === 1 && (minor < 2 || (minor === 2 && patch < 9)));
 }
 
@@ -159,7 +162,7 @@ function parseKeyValues(r: CompactReader, wire: number): [string, string | undef
       if (field === Wire.STOP) break;
       last = r.id;
       if (last === 1) key = r.string(field);
-      else if (last === 2) value = r.string(field);
+      else if (last === 2 && field === Wire.BINARY) value = r.string(field);
       else r.skip(field);
     }
     if (key === undefined) r.fail('a key-value pair has no key');
@@ -182,7 +185,7 @@ function parseRowGroups(r: CompactReader, wire: number, into: RowGroup[], contex
 }
 
 function parseRowGroup(r: CompactReader, ordinal: number, firstRow: number, context: FooterContext): RowGroup {
-  const columns: ColumnChunk[] = [];
+  const columns: Mutable<ColumnChunk>[] = [];
   let numRows = -1;
   let totalByteSize = 0;
   let totalCompressedSize = -1;
@@ -225,6 +228,7 @@ function parseRowGroup(r: CompactReader, ordinal: number, firstRow: number, cont
       expected: 'zero or more',
     });
   }
+  checkRows(columns, numRows, context);
   return {
     ordinal,
     numRows,
@@ -237,6 +241,16 @@ function parseRowGroup(r: CompactReader, ordinal: number, firstRow: number, cont
     ),
     columns,
   };
+}
+
+/** Every row has a value or a null in every column, and exactly one where nothing repeats. */
+function checkRows(columns: readonly Mutable<ColumnChunk>[], numRows: number, context: FooterContext): void {
+  for (const chunk of columns) {
+    if (chunk.broken !== undefined || chunk.numValues === numRows) continue;
+    if (chunk.numValues > numRows && context.schema.leaves[chunk.column]!.maxRepetitionLevel > 0) continue;
+    chunk.broken = `the chunk has ${chunk.numValues} values for ${numRows} rows`;
+    chunk.bytes = { start: 0, end: 0 };
+  }
 }
 
 function countOr(value: number, otherwise: number): number {

@@ -5,10 +5,10 @@
  * child must exist, every element must be consumed, nesting is bounded, and nothing recurses.
  */
 import { DecodeError } from '../errors.ts';
-import { SCHEMA_DEPTH_MAX, SCHEMA_ELEMENTS_MAX, SCHEMA_PATHS_MAX } from './limits.ts';
 import type { CompactReader } from './compact.ts';
 import { Wire } from './compact.ts';
 import { nameOf, Physical, Repetition } from './enums.ts';
+import { SCHEMA_DEPTH_MAX, SCHEMA_ELEMENTS_MAX, SCHEMA_PATHS_MAX } from './limits.ts';
 import { fromConverted, misfit, parseLogicalType } from './logical-type.ts';
 import type { LeafColumn, LogicalType, SchemaElement, SchemaNode } from './metadata.ts';
 
@@ -227,8 +227,14 @@ function makeLeaf(
   const why = misfit(annotation, type, typeLength);
   if (why === undefined) column.logicalType = annotation;
   else if (converted !== undefined && misfit(converted, type, typeLength) === undefined) column.logicalType = converted;
-  else return { column, broken: why };
+  else if (!isLabel(annotation)) return { column, broken: why };
   return { column, broken: undefined };
+}
+
+/** Annotations that only name what the bytes are: without them the physical value still reads as what it is. */
+function isLabel(annotation: LogicalType): boolean {
+  const { kind } = annotation;
+  return !(kind === 'INTEGER' || kind === 'DATE' || kind === 'TIME' || kind === 'TIMESTAMP' || kind === 'DECIMAL');
 }
 
 /** Name for messages: `INT64`, `FIXED_LEN_BYTE_ARRAY(16)`. */
