@@ -1,0 +1,77 @@
+/**
+ * The codec seam: whole-page decompression for the codecs that have no kernel of ours. Snappy streams through a
+ * kernel and is not here. Every implementation is a kept library; sizes are checked before and after, since a page's
+ * declared size is the writer's word.
+ */
+import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from 'node:zlib';
+import { uncompressSync } from 'lz4-napi';
+import { DecodeError } from '../errors.ts';
+import { Codec, nameOf } from '../format/enums.ts';
+import { GZIP_RATIO_MAX, LZ4_RATIO_MAX, SNAPPY_RATIO_MAX } from '../limits.ts';
+
+/** Bytes of a compressed page in, exactly `size` bytes out, or an exception of any kind. */
+type Decompress = (source: Uint8Array, size: number) => Uint8Array;
+
+const DECOMPRESS: Partial<Record<number, Decompress>> = {
+  // zlib's own limit stops a bomb while it inflates; it can't be 0
+  [Codec.GZIP]: (source, size) => gunzipSync(source, { maxOutputLength: Math.max(1, size) }),
+  [Codec.BROTLI]: (source, size) => brotliDecompressSync(source, { maxOutputLength: Math.max(1, size) }),
+  [Codec.ZSTD]: (source, size) => zstdDecompressSync(source, { maxOutputLength: Math.max(1, size) }),
+  [Codec.LZ4_RAW]: decompressLz4Block,
+};
+
+/** Most bytes that one compressed byte can become; codecs without such a bound are limited by the memory cap alone. */
+const RATIO_MAX: Partial<Record<number, number>> = {
+  [Codec.SNAPPY]: SNAPPY_RATIO_MAX,
+  [Codec.GZIP]: GZIP_RATIO_MAX,
+  [Codec.LZ4_RAW]: LZ4_RATIO_MAX,
+};
+
+/** Throws UNSUPPORTED for a codec that this version does not read. */
+export function checkCodec(codec: number): void {
+  if (codec === Codec.UNCOMPRESSED || codec === Codec.SNAPPY || DECOMPRESS[codec] !== undefined) return;
+  throw new DecodeError('UNSUPPORTED', `codec ${nameOf(Codec, codec)} is not supported`, {
+    expected: 'UNCOMPRESSED, SNAPPY, GZIP, BROTLI, ZSTD or LZ4_RAW',
+  });
+}
+
+/** Throws CODEC when `compressed` bytes can't possibly become `size` bytes: seen before anything is allocated. */
+export function checkRatio(codec: number, compressed: number, size: number): void {
+  const ratio = RATIO_MAX[codec];
+  if (ratio !== undefined && size > compressed * ratio + 64) {
+    throw new DecodeError('CODEC', `${compressed} ${nameOf(Codec, codec)} bytes can't become the declared ${size}`);
+  }
+}
+
+/** Decompresses a whole page of `codec` into `target`, whose length is the declared size. Throws CODEC. */
+export function decompressInto(codec: number, source: Uint8Array, target: Uint8Array): void {
+  const decompress = DECOMPRESS[codec];
+  if (decompress === undefined) throw new DecodeError('UNSUPPORTED', `codec ${nameOf(Codec, codec)}`);
+  if (source.length === 0 && target.length === 0) return;
+  let result: Uint8Array;
+  try {
+    result = decompress(source, target.length);
+  } catch (error) {
+    throw new DecodeError('CODEC', `${nameOf(Codec, codec)} page does not decompress: ${messageOf(error)}`, {
+      expected: `${target.length} bytes`,
+    });
+  }
+  if (result.length !== target.length) {
+    throw new DecodeError('CODEC', `${nameOf(Codec, codec)} page decompresses to ${result.length} bytes`, {
+      expected: `${target.length} bytes`,
+    });
+  }
+  target.set(result);
+}
+
+/** An LZ4 block; the library wants the size in front of it, and gives what there was when the size is too large. */
+function decompressLz4Block(source: Uint8Array, size: number): Uint8Array {
+  const framed = new Uint8Array(4 + source.length);
+  new DataView(framed.buffer).setUint32(0, size, true);
+  framed.set(source, 4);
+  return uncompressSync(framed);
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

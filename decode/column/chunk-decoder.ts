@@ -1,0 +1,318 @@
+/**
+ * One column chunk, decoded as it arrives: pages in order, each through header, decompression, levels and values,
+ * into windows of rows that leave as segments. Synchronous and resumable: `step` consumes what is there up to the
+ * input's mark and says what it waits for. It reads no clock and awaits nothing.
+ *
+ * Flat columns only: repeated and nested columns are refused when the scan is planned.
+ * Specification: parquet-format, Encodings.md and the "Data pages" section of README.md.
+ */
+import { checkCodec } from '../codec/codec.ts';
+import { DecodeError } from '../errors.ts';
+import { Physical } from '../format/enums.ts';
+import { DONE, FULL, HYBRID, LEVELS, NEED } from '../kernels/kernels.ts';
+import { ChunkInput } from './chunk-input.ts';
+import { checkUtf8, type Dictionary, fixedWidth } from './dictionary.ts';
+import type { DecodeEnvironment } from './environment.ts';
+import { kernelError } from './kernel-error.ts';
+import { type DataPage, PageReader } from './page-reader.ts';
+import { nextValueBytes, openPageValues, type PageContext, type PageValues } from './page-values.ts';
+import type { ChunkSpec, Segment, StepResult } from './spec.ts';
+import { expandRoomBytes, Window, type WindowShape } from './window.ts';
+
+/** Kernel states of a decoder, in one slab: offsets in bytes. */
+const STATES = { snappy: 0, levels: 64, boolRuns: 128, bytes: 192, utf8: 256, size: 320 } as const;
+
+/** Bytes: room for values that follow in later pages, beyond what the page at hand needs. */
+const DATA_AHEAD_BYTES_MAX = 4 << 20;
+
+interface OpenPage {
+  readonly page: DataPage;
+  readonly context: PageContext;
+  readonly values: PageValues;
+  levelsStarted: boolean;
+  rowsLeft: number;
+}
+
+export class ChunkDecoder {
+  readonly input: ChunkInput;
+  readonly #environment: DecodeEnvironment;
+  readonly #spec: ChunkSpec;
+  readonly #pages: PageReader;
+  readonly #width: number;
+  #states: number;
+  #hybrid = 0;
+  #open: OpenPage | undefined;
+  #window: Window | undefined;
+  #carry: ReturnType<Window['split']>;
+  #finishing = false;
+  #segment: Segment | undefined;
+  #dictionaryGivenOut = false;
+  /** Values (nulls counted) given to windows so far. */
+  #valuesDone = 0;
+  #bytesNeeded = 0;
+
+  /** Throws UNSUPPORTED; MEMORY is no error here: a decoder that got no state slab says so at its first step. */
+  constructor(environment: DecodeEnvironment, spec: ChunkSpec) {
+    checkCodec(spec.codec);
+    this.#environment = environment;
+    this.#spec = spec;
+    this.#width = spec.physical === Physical.BYTE_ARRAY || spec.physical === Physical.BOOLEAN ? 0 : fixedWidth(spec);
+    this.#states = environment.pool.allocate(STATES.size);
+    this.input = new ChunkInput(environment.pool);
+    this.#pages = new PageReader(environment, spec, this.input);
+  }
+
+  /** The chunk's dictionary, once a segment has named it; it then belongs to who got the segment. */
+  get dictionaryGivenOut(): boolean {
+    return this.#dictionaryGivenOut;
+  }
+
+  /** Does what the arrived input allows. Throws DecodeError located in the column and the file. */
+  step(): StepResult {
+    try {
+      return this.#step();
+    } catch (error) {
+      if (!(error instanceof DecodeError)) throw error;
+      throw error.located({ column: this.#spec.columnName, offset: this.#spec.fileOffset + this.#pages.pageStart });
+    }
+  }
+
+  /** The finished segment after `step` answered 'segment'. */
+  takeSegment(): Segment {
+    const segment = this.#segment;
+    if (segment === undefined) throw new Error('no segment is ready');
+    this.#segment = undefined;
+    if (segment.dictionary !== undefined) this.#dictionaryGivenOut = true;
+    return segment;
+  }
+
+  #step(): StepResult {
+    const { pool } = this.#environment;
+    if (this.#states === 0) {
+      this.#states = pool.allocate(STATES.size);
+      if (this.#states === 0) return 'memory';
+    }
+    for (;;) {
+      if (this.#segment !== undefined) return 'segment';
+      if (this.#finishing) {
+        if (!this.#finishWindow()) return 'memory';
+        continue;
+      }
+      const result = this.#open === undefined ? this.#nextPage() : this.#stepPage(this.#open);
+      if (result !== 'go') return result;
+    }
+  }
+
+  #nextPage(): StepResult | 'go' {
+    const spec = this.#spec;
+    if (this.#valuesDone === spec.numValues) {
+      if (this.#window !== undefined && this.#window.rows > 0) {
+        this.#finishing = true;
+        return 'go';
+      }
+      return 'end';
+    }
+    const page = this.#pages.next(this.#states + STATES.snappy, {
+      bytes: this.#states + STATES.bytes,
+      utf8: this.#states + STATES.utf8,
+    });
+    if (page === 'input' || page === 'memory') return page;
+    if (page.numValues > spec.numValues - this.#valuesDone) {
+      page.close();
+      throw new DecodeError('PAGE_HEADER', `page of ${page.numValues} values`, {
+        expected: `at most ${spec.numValues - this.#valuesDone}, what is left of the chunk's ${spec.numValues}`,
+      });
+    }
+    return this.#openPage(page);
+  }
+
+  #openPage(page: DataPage): StepResult | 'go' {
+    const { pool, kernels } = this.#environment;
+    const dictionary = this.#pages.dictionary;
+    if (dictionary !== undefined && this.#hybrid === 0) {
+      this.#hybrid = pool.allocate(HYBRID.size);
+      if (this.#hybrid === 0) {
+        this.#pages.putBack(page);
+        return 'memory';
+      }
+    }
+    const states = {
+      boolRuns: this.#states + STATES.boolRuns,
+      bytes: this.#states + STATES.bytes,
+      hybrid: this.#hybrid,
+    };
+    this.#open = {
+      page,
+      context: { pool, kernels, states, section: page.values, start: 0, width: this.#width },
+      values: NO_VALUES,
+      levelsStarted: false,
+      rowsLeft: page.numValues,
+    };
+    return 'go';
+  }
+
+  #stepPage(open: OpenPage): StepResult | 'go' {
+    const spec = this.#spec;
+    if (open.rowsLeft === 0 && (this.#window === undefined || this.#window.dense === this.#window.valid)) {
+      this.#closePage(open);
+      return 'go';
+    }
+    open.page.advance();
+    if (!open.levelsStarted) {
+      if (!this.#startPage(open)) return 'input';
+    }
+    const { values } = open;
+    if (this.#window !== undefined && this.#window.shape.layout !== values.layout && this.#window.rows > 0) {
+      this.#finishing = true;
+      return 'go';
+    }
+    if (this.#window === undefined && !this.#openWindow(open)) return 'memory';
+    const window = this.#window!;
+    if (window.dense < window.valid) {
+      const code = values.decode(window, window.valid - window.dense);
+      if (code === NEED) return 'input';
+      if (code === FULL) {
+        this.#bytesNeeded = nextValueBytes(open.context);
+        this.#carry = window.split();
+        if (window.rows > 0) this.#finishing = true;
+        else this.#dropWindow();
+        return 'go';
+      }
+    }
+    if (window.room === 0) {
+      this.#finishing = true;
+      return 'go';
+    }
+    if (open.rowsLeft === 0) return 'go';
+    const take = Math.min(window.room, open.rowsLeft);
+    if (spec.maxDefinitionLevel === 0) {
+      window.rows += take;
+      window.valid += take;
+      open.rowsLeft -= take;
+      this.#valuesDone += take;
+      return 'go';
+    }
+    return this.#decodeLevels(open, window, take);
+  }
+
+  /** Sets up levels and values as soon as the page says where they lie; false when that has not arrived. */
+  #startPage(open: OpenPage): boolean {
+    const { page, context } = open;
+    const layout = page.layout();
+    if (layout === undefined) return false;
+    const { u32 } = this.#environment.pool;
+    if (this.#spec.maxDefinitionLevel > 0) {
+      const word = (this.#states + STATES.levels) >>> 2;
+      u32[word + (LEVELS.ip >>> 2)] = layout.levels.start;
+      u32[word + (LEVELS.srcEnd >>> 2)] = layout.levels.end;
+      u32.fill(0, word + (LEVELS.runKind >>> 2), word + (LEVELS.pendingBits >>> 2));
+      u32[word + 11] = 0;
+    }
+    const started: PageContext = { ...context, start: layout.values };
+    const dictionary = this.#pages.dictionary;
+    const values = openPageValues(started, page.encoding, this.#spec.physical, dictionary);
+    Object.assign(open, { context: started, values, levelsStarted: true });
+    return true;
+  }
+
+  #decodeLevels(open: OpenPage, window: Window, take: number): StepResult | 'go' {
+    const { pool, kernels } = this.#environment;
+    const { u32 } = pool;
+    const state = this.#states + STATES.levels;
+    const word = state >>> 2;
+    u32[word + (LEVELS.wanted >>> 2)] = take;
+    const end = u32[word + (LEVELS.srcEnd >>> 2)]!;
+    const code = kernels.levelBitmap(state, Math.min(open.page.levelMark, end));
+    if (code < 0) throw kernelError('LEVELS', code, 'definition levels');
+    const rows = take - u32[word + (LEVELS.wanted >>> 2)]!;
+    window.rows += rows;
+    window.valid = u32[word + (LEVELS.ones >>> 2)]!;
+    open.rowsLeft -= rows;
+    this.#valuesDone += rows;
+    return code === NEED ? 'input' : 'go';
+  }
+
+  #openWindow(open: OpenPage): boolean {
+    const { pool, kernels } = this.#environment;
+    const spec = this.#spec;
+    const { layout } = open.values;
+    const carried = this.#carry?.rows ?? 0;
+    // the count of the footer only makes the window smaller, never larger
+    const rowsMax = Math.min(spec.windowRows, carried + spec.numValues - this.#valuesDone);
+    const expand = layout === 'indices' && spec.bytesOutput === 'values';
+    const shape: WindowShape = {
+      layout,
+      width: layout === 'fixed' ? this.#width : layout === 'bits' ? 1 : 4,
+      optional: spec.maxDefinitionLevel > 0,
+      rowsMax,
+      dataBytes: layout === 'bytes' ? this.#dataRoom(open, rowsMax) : expand ? expandRoomBytes(rowsMax) : 0,
+      expand,
+    };
+    this.#window = Window.open(pool, kernels, shape, this.#states + STATES.levels);
+    if (this.#window === undefined) return false;
+    if (this.#carry !== undefined) this.#window.accept(this.#carry);
+    this.#carry = undefined;
+    this.#bytesNeeded = 0;
+    return true;
+  }
+
+  /** Bytes of room for the data of byte arrays: what this page can fill, an estimate for the pages after it. */
+  #dataRoom(open: OpenPage, rows: number): number {
+    const { section } = open.context;
+    const inPage = section.end - open.context.start;
+    const pageRows = Math.max(1, open.page.numValues);
+    const here = rows >= pageRows ? inPage : Math.min(inPage, Math.ceil((inPage / pageRows) * rows * 1.25) + 1024);
+    const average = this.#spec.uncompressedBytes / Math.max(1, this.#spec.numValues);
+    const ahead = Math.min(DATA_AHEAD_BYTES_MAX, Math.max(0, rows - open.rowsLeft) * average);
+    return Math.max(64, this.#bytesNeeded, Math.ceil(here + ahead));
+  }
+
+  #finishWindow(): boolean {
+    const window = this.#window!;
+    const { kernels, pool } = this.#environment;
+    const dictionary: Dictionary | undefined = this.#pages.dictionary;
+    let dataUsed = window.dataStart;
+    if (window.shape.layout === 'bytes') {
+      dataUsed += pool.u32[(window.values + window.dense * 4) >>> 2]!;
+      if (this.#spec.utf8) {
+        const scratch = this.#states + STATES.utf8;
+        checkUtf8(kernels, window.values, window.dense, window.dataStart, dataUsed, scratch);
+      }
+    }
+    const segment = window.finish(dataUsed, dictionary?.bytes);
+    if (segment === undefined) return false;
+    this.#window = undefined;
+    this.#finishing = false;
+    this.#segment = segment;
+    return true;
+  }
+
+  #dropWindow(): void {
+    this.#window?.discard();
+    this.#window = undefined;
+  }
+
+  #closePage(open: OpenPage): void {
+    open.values.close();
+    open.page.close();
+    this.#open = undefined;
+  }
+
+  /** Gives everything back, a dictionary that was given out excepted. */
+  close(): void {
+    const { pool } = this.#environment;
+    if (this.#open !== undefined) this.#closePage(this.#open);
+    this.#dropWindow();
+    if (this.#segment !== undefined) pool.free(this.#segment.slab, this.#segment.slabBytes);
+    this.#segment = undefined;
+    this.#pages.close(this.#dictionaryGivenOut);
+    if (this.#states !== 0) pool.free(this.#states, STATES.size);
+    if (this.#hybrid !== 0) pool.free(this.#hybrid, HYBRID.size);
+    this.#states = 0;
+    this.#hybrid = 0;
+  }
+}
+
+/** Stands for the values of a page whose start has not arrived. */
+const NO_VALUES: PageValues = { layout: 'fixed', decode: () => DONE, close: () => {} };
+

@@ -1,0 +1,69 @@
+/**
+ * The bytes of one column chunk as they arrive: pieces in the pool, in order, and a mark up to which bytes are there.
+ * A large chunk comes in several pieces; what lies across a border is copied by who needs it in one piece. It owns
+ * nothing: the pieces belong to the fetch side, which frees them when `consumed` has passed them.
+ */
+import type { Pool } from '../pool/pool.ts';
+import type { InputPiece } from './spec.ts';
+
+export class ChunkInput {
+  /** Chunk bytes [0, arrived) are there. */
+  arrived = 0;
+  /** Chunk bytes [0, consumed) are not needed any more. */
+  consumed = 0;
+  readonly #pool: Pool;
+  #pieces: InputPiece[] = [];
+
+  constructor(pool: Pool) {
+    this.#pool = pool;
+  }
+
+  add(piece: InputPiece): void {
+    this.#pieces.push(piece);
+  }
+
+  /** Forgets pieces that end at or before `consumed`. */
+  release(consumed: number): void {
+    this.consumed = consumed;
+    while (this.#pieces.length > 0 && this.#pieces[0]!.end <= consumed) this.#pieces.shift();
+  }
+
+  /** Address of chunk bytes [start, end) when they lie in one piece that is already here or on its way, else 0. */
+  addressOf(start: number, end: number): number {
+    for (const piece of this.#pieces) {
+      if (start < piece.start) return 0;
+      if (start < piece.end) return end <= piece.end ? piece.address + (start - piece.start) : 0;
+    }
+    return 0;
+  }
+
+  /** End of the piece that holds chunk byte `at`, or `at` when there is none. */
+  pieceEnd(at: number): number {
+    for (const piece of this.#pieces) if (at >= piece.start && at < piece.end) return piece.end;
+    return at;
+  }
+
+  /** Copies the arrived chunk bytes [start, end) to the pool at `target`. */
+  copy(start: number, end: number, target: number): void {
+    for (const piece of this.#pieces) {
+      const from = Math.max(start, piece.start);
+      const to = Math.min(end, piece.end);
+      if (from >= to) continue;
+      const source = piece.address + (from - piece.start);
+      this.#pool.u8.copyWithin(target + (from - start), source, source + (to - from));
+    }
+  }
+
+  /** A private copy of the arrived chunk bytes [start, end). */
+  slice(start: number, end: number): Uint8Array {
+    const copy = new Uint8Array(end - start);
+    for (const piece of this.#pieces) {
+      const from = Math.max(start, piece.start);
+      const to = Math.min(end, piece.end);
+      if (from >= to) continue;
+      const source = piece.address + (from - piece.start);
+      copy.set(this.#pool.u8.subarray(source, source + (to - from)), from - start);
+    }
+    return copy;
+  }
+}

@@ -1,0 +1,289 @@
+/**
+ * Walks the pages of a chunk: parses each header where it lies, checks it against the chunk, keeps the dictionary,
+ * skips index pages, and opens data pages as sections. A header or body that lies across two pieces of input is
+ * gathered. Pages with a CRC-32 are checked whole before a byte of them is used.
+ */
+import { crc32 } from 'node:zlib';
+import { DecodeError } from '../errors.ts';
+import { Codec, Encoding, nameOf, PageType } from '../format/enums.ts';
+import { type PageHeader, parsePageHeader } from '../format/page-header.ts';
+import type { ChunkInput } from './chunk-input.ts';
+import { checkDictionaryPage, type Dictionary, type DictionaryStates, loadDictionary } from './dictionary.ts';
+import type { DecodeEnvironment } from './environment.ts';
+import { readU32 } from './page-values.ts';
+import { Section } from './section.ts';
+import type { ChunkSpec } from './spec.ts';
+
+/** Bytes: the first try at a header that lies across two pieces; doubled while it is cut. */
+const HEADER_TRY_BYTES = 4096;
+
+/** Where levels and values lie once the start of a page is there; addresses. */
+export interface PageLayout {
+  readonly levels: { readonly start: number; readonly end: number };
+  readonly values: number;
+}
+
+export class DataPage {
+  readonly numValues: number;
+  readonly encoding: number;
+  /** The section that holds the values; in a V1 page it begins with the levels. */
+  readonly values: Section;
+  readonly #levels: Section | undefined;
+  readonly #environment: DecodeEnvironment;
+  readonly #hasLevels: boolean;
+  readonly #onClose: () => void;
+
+  constructor(
+    environment: DecodeEnvironment,
+    header: PageHeader,
+    sections: { values: Section; levels: Section | undefined },
+    hasLevels: boolean,
+    onClose: () => void,
+  ) {
+    this.numValues = header.numValues;
+    this.encoding = header.encoding;
+    this.values = sections.values;
+    this.#levels = sections.levels;
+    this.#environment = environment;
+    this.#hasLevels = hasLevels;
+    this.#onClose = onClose;
+  }
+
+  advance(): void {
+    this.#levels?.advance();
+    this.values.advance();
+  }
+
+  /** Address up to which level bytes are final. */
+  get levelMark(): number {
+    return (this.#levels ?? this.values).mark;
+  }
+
+  /** Undefined until the length of V1 levels has arrived. Throws LEVELS. */
+  layout(): PageLayout | undefined {
+    const { values } = this;
+    if (this.#levels !== undefined) {
+      return { levels: { start: this.#levels.start, end: this.#levels.end }, values: values.start };
+    }
+    if (!this.#hasLevels) return { levels: { start: values.start, end: values.start }, values: values.start };
+    if (values.mark - values.start < 4) {
+      if (values.isComplete) throw new DecodeError('LEVELS', 'the page ends before its definition levels');
+      return undefined;
+    }
+    const length = readU32(this.#environment.pool, values.start);
+    const start = values.start + 4;
+    if (length > values.end - start) {
+      throw new DecodeError('LEVELS', `definition levels of ${length} bytes in a page of ${values.end - values.start}`);
+    }
+    return { levels: { start, end: start + length }, values: start + length };
+  }
+
+  close(): void {
+    this.#levels?.close();
+    this.values.close();
+    this.#onClose();
+  }
+}
+
+export class PageReader {
+  /** Chunk offset of the page at hand, for messages. */
+  pageStart = 0;
+  dictionary: Dictionary | undefined;
+  readonly #environment: DecodeEnvironment;
+  readonly #spec: ChunkSpec;
+  readonly #input: ChunkInput;
+  /** Chunk offset of the next header. */
+  #at = 0;
+  #header: PageHeader | undefined;
+  #checked = false;
+  #dictionarySection: Section | undefined;
+  #putBack: DataPage | undefined;
+
+  constructor(environment: DecodeEnvironment, spec: ChunkSpec, input: ChunkInput) {
+    this.#environment = environment;
+    this.#spec = spec;
+    this.#input = input;
+  }
+
+  /** The next data page, opened; dictionary and index pages before it are dealt with on the way. */
+  next(snappyState: number, states: DictionaryStates): DataPage | 'input' | 'memory' {
+    if (this.#putBack !== undefined) {
+      const page = this.#putBack;
+      this.#putBack = undefined;
+      return page;
+    }
+    for (;;) {
+      const header = this.#nextHeader();
+      if (header === undefined) return 'input';
+      const body = this.#at + header.headerBytes;
+      const end = body + header.compressedSize;
+      if (!this.#checksumHolds(header, body, end)) return 'input';
+      if (header.type === PageType.DICTIONARY_PAGE) {
+        const result = this.#loadDictionary(header, body, end, snappyState, states);
+        if (result !== undefined) return result;
+        this.#finishPage(end);
+      } else if (header.type === PageType.DATA_PAGE || header.type === PageType.DATA_PAGE_V2) {
+        if (header.numValues > 0) return this.#openData(header, body, end, snappyState);
+        this.#finishPage(end);
+      } else {
+        this.#finishPage(end);
+      }
+    }
+  }
+
+  /** Gives a page back that could not be worked on yet. */
+  putBack(page: DataPage): void {
+    this.#putBack = page;
+  }
+
+  #finishPage(end: number): void {
+    this.#at = end;
+    this.#header = undefined;
+    this.#checked = false;
+    this.#input.release(end);
+  }
+
+  #nextHeader(): PageHeader | undefined {
+    if (this.#header !== undefined) return this.#header;
+    const input = this.#input;
+    const at = this.#at;
+    const spec = this.#spec;
+    this.pageStart = at;
+    if (at >= spec.byteLength) {
+      throw new DecodeError('METADATA', 'the chunk ends before it has all of its values', {
+        expected: `${spec.numValues} values`,
+      });
+    }
+    const header = this.#parseHeader(at);
+    if (header === undefined) {
+      if (input.arrived < spec.byteLength) return undefined;
+      throw new DecodeError('PAGE_HEADER', 'the chunk ends inside a page header');
+    }
+    if (header.compressedSize > spec.byteLength - at - header.headerBytes) {
+      throw new DecodeError('PAGE_HEADER', `page of ${header.compressedSize} bytes passes the end of its chunk`, {
+        expected: `at most ${spec.byteLength - at - header.headerBytes} bytes`,
+      });
+    }
+    this.#header = header;
+    return header;
+  }
+
+  #parseHeader(at: number): PageHeader | undefined {
+    const input = this.#input;
+    const arrived = input.arrived;
+    if (at >= arrived) return undefined;
+    const pieceEnd = Math.min(arrived, input.pieceEnd(at));
+    const address = input.addressOf(at, pieceEnd);
+    if (address !== 0) {
+      const header = parsePageHeader(this.#environment.pool.u8, address, address + (pieceEnd - at));
+      if (header !== undefined || pieceEnd === arrived) return header;
+    }
+    for (let bytes = HEADER_TRY_BYTES; ; bytes *= 2) {
+      const end = Math.min(arrived, at + bytes);
+      const header = parsePageHeader(input.slice(at, end), 0, end - at);
+      if (header !== undefined || end === arrived) return header;
+    }
+  }
+
+  /** False while the page has not arrived whole. Throws CHECKSUM. */
+  #checksumHolds(header: PageHeader, body: number, end: number): boolean {
+    if (header.crc === undefined || !this.#environment.verifyChecksums || this.#checked) return true;
+    const input = this.#input;
+    if (input.arrived < end) return false;
+    const address = input.addressOf(body, end);
+    const bytes =
+      address === 0 ? input.slice(body, end) : this.#environment.pool.u8.subarray(address, address + end - body);
+    const crc = crc32(bytes);
+    if (crc !== header.crc) {
+      throw new DecodeError('CHECKSUM', `page CRC-32 is ${hex(crc)}`, { expected: hex(header.crc) });
+    }
+    this.#checked = true;
+    return true;
+  }
+
+  #loadDictionary(
+    header: PageHeader,
+    body: number,
+    end: number,
+    snappyState: number,
+    states: DictionaryStates,
+  ): 'input' | 'memory' | undefined {
+    const { pool, kernels } = this.#environment;
+    const spec = this.#spec;
+    if (this.dictionary !== undefined) throw new DecodeError('DICTIONARY', 'the chunk has a second dictionary page');
+    checkDictionaryPage(spec, header.numValues, header.encoding, header.uncompressedSize);
+    this.#dictionarySection ??= Section.open(pool, kernels, {
+      input: this.#input,
+      from: body,
+      to: end,
+      codec: spec.codec,
+      size: header.uncompressedSize,
+      snappyState,
+    });
+    const section = this.#dictionarySection;
+    if (section === undefined) return 'memory';
+    section.advance();
+    if (!section.isComplete) return 'input';
+    this.dictionary = loadDictionary(pool, kernels, spec, section, header.numValues, states);
+    if (this.dictionary === undefined) return 'memory';
+    this.#dictionarySection = undefined;
+    return undefined;
+  }
+
+  #openData(header: PageHeader, body: number, end: number, snappyState: number): DataPage | 'memory' {
+    const { pool, kernels } = this.#environment;
+    const spec = this.#spec;
+    const optional = spec.maxDefinitionLevel > 0;
+    const isV2 = header.type === PageType.DATA_PAGE_V2;
+    const levelBytes = isV2 ? header.definitionBytes + header.repetitionBytes : 0;
+    if (levelBytes > header.compressedSize || levelBytes > header.uncompressedSize) {
+      throw new DecodeError('PAGE_HEADER', `levels of ${levelBytes} bytes in a page of ${header.compressedSize}`);
+    }
+    if (optional && !isV2 && header.definitionEncoding !== Encoding.RLE) {
+      throw new DecodeError(
+        'UNSUPPORTED',
+        `definition levels in encoding ${nameOf(Encoding, header.definitionEncoding)}`,
+        { expected: 'RLE' },
+      );
+    }
+    const values = Section.open(pool, kernels, {
+      input: this.#input,
+      from: body + levelBytes,
+      to: end,
+      codec: isV2 && !header.isCompressed ? Codec.UNCOMPRESSED : spec.codec,
+      size: header.uncompressedSize - levelBytes,
+      snappyState,
+    });
+    if (values === undefined) return 'memory';
+    // The repetition levels of a flat column take no bytes; a writer that put some there is stepped over.
+    const levelStart = body + (isV2 ? header.repetitionBytes : 0);
+    const levels =
+      isV2 && optional
+        ? Section.open(pool, kernels, {
+            input: this.#input,
+            from: levelStart,
+            to: body + levelBytes,
+            codec: Codec.UNCOMPRESSED,
+            size: body + levelBytes - levelStart,
+            snappyState,
+          })
+        : undefined;
+    if (isV2 && optional && levels === undefined) {
+      values.close();
+      return 'memory';
+    }
+    return new DataPage(this.#environment, header, { values, levels }, optional && !isV2, () => this.#finishPage(end));
+  }
+
+  /** `keepDictionary`: a segment that was given out still names it. */
+  close(keepDictionary: boolean): void {
+    this.#putBack?.close();
+    this.#dictionarySection?.close();
+    if (this.dictionary !== undefined && !keepDictionary) {
+      this.#environment.pool.free(this.dictionary.slab, this.dictionary.slabBytes);
+    }
+    this.dictionary = undefined;
+  }
+}
+
+const hex = (value: number): string => `0x${value.toString(16).padStart(8, '0')}`;

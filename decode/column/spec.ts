@@ -1,0 +1,85 @@
+/**
+ * What goes in and out of a column chunk's decoder, as plain data that can be posted between threads. Decode knows
+ * physical layouts only; what a value means (decimal, timestamp, ...) is applied where record batches are made.
+ */
+import type { Codec, Physical } from '../format/enums.ts';
+
+/** How a byte-array column leaves the decoder. */
+export type BytesOutput =
+  | 'values' // offsets and data, dictionaries expanded
+  | 'dictionary'; // indices into the chunk's dictionary where the file has one, else offsets and data
+
+/** Everything a decoder has to know of one column chunk. */
+export interface ChunkSpec {
+  /** For messages. */
+  readonly columnName: string;
+  readonly physical: Physical;
+  /** Bytes of a FIXED_LEN_BYTE_ARRAY value, else 0. */
+  readonly typeLength: number;
+  /** 0 (required) or 1 (optional): nested columns are refused before they get here. */
+  readonly maxDefinitionLevel: number;
+  readonly codec: Codec;
+  /** Values (nulls counted) that the chunk claims; never trusted for an allocation. */
+  readonly numValues: number;
+  /** Bytes of all its pages as they are in the file. */
+  readonly byteLength: number;
+  /** File offset of its first byte, for messages. */
+  readonly fileOffset: number;
+  readonly uncompressedBytes: number;
+  /** Check that every value is UTF-8. */
+  readonly utf8: boolean;
+  readonly bytesOutput: BytesOutput;
+  /** Rows of an output window; the decoder never makes a longer segment. */
+  readonly windowRows: number;
+}
+
+/** A piece of the chunk's bytes in the pool: chunk offsets [start, end) at `address`. */
+export interface InputPiece {
+  readonly address: number;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** A dictionary of byte arrays: `count` + 1 offsets, then data, in a slab of its own. */
+export interface DictionaryValues {
+  readonly slab: number;
+  readonly slabBytes: number;
+  readonly count: number;
+  readonly offsets: number;
+  readonly data: number;
+  readonly dataBytes: number;
+}
+
+export type SegmentLayout =
+  | 'fixed' // `width` bytes a value
+  | 'bits' // booleans, one bit a value
+  | 'bytes' // rows + 1 u32 offsets, data
+  | 'indices'; // u32 indices into `dictionary`
+
+/**
+ * Decoded values of consecutive rows, in Arrow layout in one slab of the pool. Who receives it frees the slab; the
+ * dictionary lives until its chunk's decoder is closed and the last segment that names it is freed.
+ */
+export interface Segment {
+  readonly rows: number;
+  readonly nullCount: number;
+  readonly layout: SegmentLayout;
+  /** Bytes of a value in `values` (1 for bits, 4 for indices and offsets). */
+  readonly width: number;
+  readonly slab: number;
+  readonly slabBytes: number;
+  /** Address of the validity bitmap; 0 when no value is null. */
+  readonly validity: number;
+  /** Address of values, bits, offsets or indices. */
+  readonly values: number;
+  readonly data: number;
+  readonly dataBytes: number;
+  readonly dictionary?: DictionaryValues;
+}
+
+/** What a step came to. */
+export type StepResult =
+  | 'input' // needs bytes past the mark
+  | 'memory' // a slab did not fit; ask again when some was freed
+  | 'segment' // `takeSegment` has one
+  | 'end'; // every value of the chunk has been given out

@@ -1,0 +1,25 @@
+/** The bounds of decode/, each with its unit and its reason. Those of the parsers stand in format/limits.ts. */
+
+/** Bytes of the pool's allocation unit: a memory page, so that freed slabs tile without waste for typical chunks. */
+export const BLOCK_BYTES = 4096;
+
+/** Bytes: below this not even one row group of a small file fits beside its output. */
+export const MEMORY_BYTES_MIN = 8 << 20;
+
+/** Bytes: a wasm32 memory ends at 4 GiB; its last pages hold nothing. */
+export const MEMORY_BYTES_MAX = 4 * 2 ** 30 - (1 << 20);
+
+/** Bytes of a cache line: the unit of the producer's mark and of the stream profiler's beat. */
+export const LINE_BYTES = 64;
+
+/** Bytes of readable room after dictionary string data: the gather kernel copies whole 16-byte vectors. */
+export const DICTIONARY_SLACK_BYTES = 64;
+
+/** Ratio: Snappy's densest token makes 64 bytes out of 3; more than this is a lie, seen before anything is allocated. */
+export const SNAPPY_RATIO_MAX = 22;
+
+/** Ratio: DEFLATE's densest block makes 1032 bytes out of one. */
+export const GZIP_RATIO_MAX = 1040;
+
+/** Ratio: an LZ4 length byte adds at most 255 bytes. */
+export const LZ4_RATIO_MAX = 256;
