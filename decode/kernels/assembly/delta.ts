@@ -1,12 +1,14 @@
-// DELTA_BINARY_PACKED for 32- and 64-bit values (wrap-around), BYTE_STREAM_SPLIT.
+// DELTA_BINARY_PACKED (Parquet "Encodings": DELTA_BINARY_PACKED = 5) for 32- and 64-bit values, wrap-around.
 import { DONE, NEED, E_TRUNC, E_LENGTH, E_WIDTH, E_VARINT, E_HEADER } from "./codes";
 import { unpackTo32 } from "./unpack";
 
-// State: 0 ip, 4 srcEnd, 8 op, 12 values wanted (must be the header's count), 16 values left
-//   24 phase (0 header, 1 block head, 2 miniblock), 28 miniblocks a block, 32 values a miniblock,
+// State: 0 ip, 4 srcEnd, 8 op, 12 values still wanted by this call, 16 values left in all, 20 values in all (must be
+//   the header's count), 24 phase (0 header, 1 block head, 2 miniblock), 28 miniblocks a block, 32 values a miniblock,
 //   36 next miniblock, 40 values left in the miniblock (stored ones, padding counted), 44 width,
-//   48 address of the block's widths, 56 last value (u64), 64 minimum delta (u64), 72 ip after the data
-//   128.. scratch 512 + 64 bytes. DELTA_STATE bytes.
+//   48 address of the block's widths, 52 values of the group of 8 at ip that are used already, 56 last value (u64),
+//   64 minimum delta (u64), 128.. scratch 512 + 96 bytes
+// The block's widths are read again after they were passed: the input must stay where it is.
+// With the last value, ip steps over the padding of the last miniblock, so that a following section is found.
 
 // A varint of up to 10 bytes at p; 0 when it is cut by `avail`, else the bytes used; -1 when over-long.
 @inline function varint(p: usize, avail: usize, to: usize): i32 {
@@ -24,7 +26,9 @@ import { unpackTo32 } from "./unpack";
   let ip: usize = load<u32>(st), op: usize = load<u32>(st, 8);
   const end: usize = load<u32>(st, 4);
   const short = avail < end ? NEED : E_TRUNC, T = st + 128, size: usize = W >> 3;
-  let phase = load<u32>(st, 24);
+  let phase = load<u32>(st, 24), left = load<u32>(st, 12), total = phase == 0 ? load<u32>(st, 20) : load<u32>(st, 16);
+  if (left > total) return E_LENGTH;
+  if (left == 0 && total) return DONE;
   if (phase == 0) {
     // the header is consumed whole
     let q = ip, n = varint(q, avail, T);
@@ -37,19 +41,20 @@ import { unpackTo32 } from "./unpack";
     n = varint(q, avail, T); if (n <= 0) return n < 0 ? E_VARINT : short;
     const f = load<u64>(T); q += n;
     if (bs == 0 || bs > 65536 || mb == 0 || mb > 512 || bs % 128 != 0 || bs % mb != 0 || (bs / mb) % 32 != 0) return E_HEADER;
-    if (count != load<u32>(st, 12)) return E_LENGTH;
+    if (count != total) return E_LENGTH;
     store<u32>(st, <u32>mb, 28); store<u32>(st, <u32>(bs / mb), 32);
     const first = (f >> 1) ^ (0 - (f & 1));
     store<u64>(st, first, 56);
-    let left = <u32>count;
     if (left) {
       if (W == 64) store<u64>(op, first); else store<u32>(op, <u32>first);
-      op += size; left--;
+      op += size; left--; total--;
     }
     ip = q; phase = 1;
-    store<u32>(st, <u32>ip); store<u32>(st, <u32>op, 8); store<u32>(st, left, 16); store<u32>(st, 1, 24);
+    store<u32>(st, <u32>ip); store<u32>(st, <u32>op, 8); store<u32>(st, left, 12); store<u32>(st, total, 16);
+    store<u32>(st, 1, 24);
   }
-  let left = load<u32>(st, 16), mini = load<u32>(st, 36), ml = load<u32>(st, 40), w = load<u32>(st, 44);
+  const beyond = total - left; // values that later calls will want
+  let mini = load<u32>(st, 36), ml = load<u32>(st, 40), w = load<u32>(st, 44), used = load<u32>(st, 52);
   let widths: usize = load<u32>(st, 48), last = load<u64>(st, 56), md = load<u64>(st, 64);
   const mb = load<u32>(st, 28), per = load<u32>(st, 32);
   let rc: i32 = DONE;
@@ -84,11 +89,11 @@ import { unpackTo32 } from "./unpack";
       }
       last += md * k;
       for (; k < n; k++) { last += md; if (W == 64) store<u64>(op, last); else store<u32>(op, <u32>last); op += size; }
-      left -= n; ml = 0;
+      left -= n; ml -= n;
       continue;
     }
     const have: usize = avail - ip;
-    let g = min<u32>(min<u32>(ml, left) >> 3, 16);
+    let g: u32 = used ? 0 : min<u32>(min<u32>(ml, left) >> 3, 16);
     if (g && <usize>(g * w + 16) > have) g = have >= <usize>w + 16 ? <u32>(have - 16) / w : 0;
     if (g) {
       if (w <= 32) {
@@ -137,17 +142,17 @@ import { unpackTo32 } from "./unpack";
       continue;
     }
     // one group, carefully: it may be cut by the mark, padded, or short at the very end
-    const nv = min<u32>(min<u32>(ml, left), 8);
+    const nv = min<u32>(left, 8 - used);
     let take: usize = w;
     if (have < take) {
       if (avail < end) { rc = NEED; break; }
-      if (have < <usize>((nv * w + 7) >> 3) || nv != left) return E_TRUNC;
+      if (have < <usize>(((used + nv) * w + 7) >> 3)) return E_TRUNC;
       take = have;
     }
     const s = T + 512;
     for (let k: usize = 0; k < 80; k += 16) v128.store(s + k, i32x4.splat(0));
     for (let k: usize = 0; k < take; k++) store<u8>(s + k, load<u8>(ip + k));
-    let bit: u32 = 0;
+    let bit: u32 = used * w;
     for (let j: u32 = 0; j < nv; j++) {
       const a = s + <usize>(bit >> 3), sh = bit & 7;
       let x = load<u64>(a) >> sh;
@@ -157,11 +162,11 @@ import { unpackTo32 } from "./unpack";
       if (W == 64) store<u64>(op, last); else store<u32>(op, <u32>last);
       op += size; bit += w;
     }
-    ip += take; left -= nv;
-    ml -= min<u32>(ml, 8);
+    left -= nv; used += nv;
+    if (used == 8 || left + beyond == 0) { ip += take; ml -= 8; used = 0; }
   }
   if (rc < 0) return rc;
-  if (rc == DONE && phase == 2 && w) {
+  if (rc == DONE && phase == 2 && w && beyond == 0) {
     // the last miniblock is padded to full size: step over what is there of it, so a following section is found
     const pad: usize = <usize>(((ml >> 3) * w));
     if (pad) {
@@ -170,7 +175,8 @@ import { unpackTo32 } from "./unpack";
       } else { ip += pad; ml = 0; }
     }
   }
-  store<u32>(st, <u32>ip); store<u32>(st, <u32>op, 8); store<u32>(st, left, 16); store<u32>(st, phase, 24);
+  store<u32>(st, <u32>ip); store<u32>(st, <u32>op, 8); store<u32>(st, left, 12); store<u32>(st, left + beyond, 16);
+  store<u32>(st, phase, 24); store<u32>(st, used, 52);
   store<u32>(st, mini, 36); store<u32>(st, ml, 40); store<u32>(st, w, 44); store<u32>(st, <u32>widths, 48);
   store<u64>(st, last, 56); store<u64>(st, md, 64);
   return rc;
