@@ -1,0 +1,52 @@
+/**
+ * A file's footer over any transport: one read of its tail, and a second one only when the footer is larger than
+ * that. Errors of the format name the file; those of the transport already do.
+ */
+import type { FileMetadata } from '../decode/index.ts';
+import { DecodeError, parseFooter, parseTail } from '../decode/index.ts';
+import { FOOTER_TAIL_BYTES } from './limits.ts';
+import type { FileVersion, Transport } from './transport/transport.ts';
+
+export interface FetchedFooter {
+  readonly metadata: FileMetadata;
+  readonly requests: number;
+  /** Bytes read, all of them from the end of the file. */
+  readonly bytes: number;
+}
+
+/** Bytes of the smallest tail that tells where the footer is. */
+const TAIL_BYTES_MIN = 8;
+
+export async function fetchFooter(
+  transport: Transport,
+  file: FileVersion,
+  options: { readonly tailBytes?: number; readonly signal?: AbortSignal } = {},
+): Promise<FetchedFooter> {
+  const read = options.signal === undefined ? {} : { signal: options.signal };
+  const { length } = file;
+  const tail = new Uint8Array(Math.min(length, Math.max(TAIL_BYTES_MIN, options.tailBytes ?? FOOTER_TAIL_BYTES)));
+  const tailStart = length - tail.length;
+  let requests = 0;
+  if (tail.length > 0) {
+    await transport.read(file, tailStart, tail, read);
+    requests++;
+  }
+  try {
+    const { footerStart, footerLength } = parseTail(tail, length);
+    if (footerStart >= tailStart) {
+      const at = footerStart - tailStart;
+      // Statistics are views of these bytes: a copy, so that they do not keep a large tail in memory.
+      const footer = tail.slice(at, at + footerLength);
+      return { metadata: parseFooter(footer, length), requests, bytes: tail.length };
+    }
+    const footer = new Uint8Array(footerLength);
+    const missing = footer.subarray(0, tailStart - footerStart);
+    footer.set(tail.subarray(0, footerLength - missing.length), missing.length);
+    await transport.read(file, footerStart, missing, read);
+    requests++;
+    return { metadata: parseFooter(footer, length), requests, bytes: tail.length + missing.length };
+  } catch (error) {
+    if (error instanceof DecodeError) throw error.located({ file: file.path });
+    throw error;
+  }
+}
