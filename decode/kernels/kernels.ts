@@ -11,6 +11,11 @@
  * Reads stay in [ip, mark) and in the dictionary, writes in the documented output. Bytes past the mark are never
  * interpreted. After an error the output is to be thrown away. Addresses and limits in the state are trusted; every
  * byte of input is not.
+ *
+ * Values may be asked for in pieces: after DONE the caller sets `wanted` (and op) again and goes on with the same
+ * input; output, codes and consumption equal those of asking for all at once. A run that is used in part stays in
+ * the state; `ip` then is the start of the group of 8 that is used in part. Before new input all words but the
+ * documented ones are zeroed, of a hybrid state only the first 64 bytes (the rest is scratch).
  */
 export const DONE = 0;
 export const NEED = 1;
@@ -72,6 +77,45 @@ export const BYTES = {
   size: 32,
 } as const;
 
+/** `wanted` is of this call, `total` of the page: it must be the header's count. */
+export const DELTA = {
+  ip: 0,
+  srcEnd: 4,
+  op: 8,
+  wanted: 12,
+  left: 16,
+  total: 20,
+  phase: 24,
+  miniblocks: 28,
+  valuesPerMiniblock: 32,
+  miniblock: 36,
+  miniblockLeft: 40,
+  width: 44,
+  widths: 48,
+  groupUsed: 52,
+  last: 56,
+  minimum: 64,
+  size: 128 + 512 + 96,
+} as const;
+/**
+ * `prefixes` and `suffixes` are the addresses of the next i32 lengths. `previous` and `previousLength` are the value
+ * before: 16 bytes from its start must be readable, and it must start before `op` or in another buffer.
+ */
+export const DELTA_BYTES = {
+  ip: 0,
+  srcEnd: 4,
+  slot: 8,
+  wanted: 12,
+  op: 16,
+  dataEnd: 20,
+  at: 24,
+  prefixes: 28,
+  suffixes: 32,
+  previous: 36,
+  previousLength: 40,
+  size: 44,
+} as const;
+
 export interface Kernels {
   /** Snappy block; output exactly [dst, dstEnd). `op` in the state is the mark of finished output. */
   snappy(state: number, mark: number): number;
@@ -85,7 +129,7 @@ export interface Kernels {
   /**
    * Width-1 hybrid to an Arrow bitmap; `ones` counts the set bits. Runs of several pages may be appended: the caller
    * sets ip, srcEnd, wanted and zeroes runKind/runLeft, and leaves op and the pending bits. DONE does not flush:
-   * `flushBits` writes the pending bits, zero-padded to a whole 8-byte word.
+   * `flushBits` writes the pending bits, zero-padded to a whole 8-byte word, and leaves the state as it is.
    */
   levelBitmap(state: number, mark: number): number;
   flushBits(state: number): void;
@@ -117,7 +161,10 @@ export interface Kernels {
    * Returns the last end offset, or E_LENGTH when it would pass 2^31 - 1.
    */
   gatherOffsets(indices: number, n: number, dictionaryOffsets: number, slot: number, start: number): number;
-  /** The bytes of n dictionary strings, one after the other, to [out, outEnd); outEnd is exact. */
+  /**
+   * The bytes of n dictionary strings, one after the other, to [out, outEnd); outEnd is exact. The dictionary's data
+   * is followed by 64 readable bytes.
+   */
   gatherBytes(
     indices: number,
     n: number,
@@ -130,10 +177,12 @@ export interface Kernels {
   utf8(src: number, end: number, scratch: number): number;
   /** No value of valid data starts inside a character; n offsets at `offsets` relative to base. */
   utf8Starts(offsets: number, n: number, base: number, dataEnd: number): number;
-  /** DELTA_BINARY_PACKED, wrap-around. */
+  /** DELTA_BINARY_PACKED, wrap-around. With the last value ip steps over the last miniblock's padding. */
   delta32(state: number, mark: number): number;
   delta64(state: number, mark: number): number;
+  /** n i32 lengths become end offsets in place; E_LENGTH when one is negative or an end is over `limit`. */
   lengthsToOffsets(lengths: number, n: number, start: number, limit: number): number;
+  /** DELTA_BYTE_ARRAY with prefix and suffix lengths already decoded; E_LENGTH when the room does not suffice. */
   deltaBytes(state: number, mark: number): number;
   /** BYTE_STREAM_SPLIT: values [from, to) of n values of `width` bytes, stream k at src + k * n. */
   joinStreams(src: number, n: number, width: number, dst: number, from: number, to: number): number;

@@ -6,6 +6,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads';
 import type { Kernels } from './kernels.ts';
 import { KERNELS_WASM, TABLES_END } from './layout.ts';
+import { scalarKernels } from './scalar/index.ts';
 
 export type KernelKind = 'wasm' | 'scalar';
 
@@ -32,7 +33,7 @@ export function chooseKernels(): KernelKind {
  */
 export function loadKernels(memory: WebAssembly.Memory, kind: KernelKind = chooseKernels()): Kernels {
   if (memory.buffer.byteLength < TABLES_END) throw new Error('kernel memory has no room for the tables');
-  if (kind === 'scalar') throw new Error('scalar kernels are not there');
+  if (kind === 'scalar') return scalarKernels(memory);
   return new WebAssembly.Instance(wasmModule(), { env: { memory } }).exports as unknown as Kernels;
 }
 

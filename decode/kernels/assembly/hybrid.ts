@@ -26,14 +26,15 @@ const PACKED: u32 = 2;
 @inline function restGroup(st: usize, avail: usize, limit: u32, K: i32): i32 {
   const ip: usize = load<u32>(st), end: usize = load<u32>(st, 4), w: u32 = load<u32>(st, 16), dict: usize = load<u32>(st, 20);
   const left = load<u32>(st, 12), used = load<u32>(st, 44), nv = min<u32>(left, 8 - used), have = avail - ip;
-  let op: usize = load<u32>(st, 8), take: usize = w;
+  let op: usize = load<u32>(st, 8), take: usize = w, got = nv;
   if (have < take) {
     if (avail < end) return NEED;
-    if (have < <usize>(((used + nv) * w + 7) >> 3)) return E_TRUNC;
     take = have;
+    got = min<u32>(nv, (<u32>have << 3) / w - used);
   }
   copyGroup(st, ip, take, w);
-  if (!values(st + 128 + <usize>(used << 2), nv, op, dict, limit, K)) return E_INDEX;
+  if (!values(st + 128 + <usize>(used << 2), got, op, dict, limit, K)) return E_INDEX;
+  if (got < nv) return E_TRUNC;
   op += <usize>nv << (K == G8 ? 3 : K == U8 ? 0 : K == U16 ? 1 : 2);
   store<u32>(st, <u32>op, 8); store<u32>(st, left - nv, 12);
   if (used + nv < 8) store<u32>(st, used + nv, 44);
@@ -83,7 +84,8 @@ function zeroes(st: usize, limit: u32): bool {
   if (K == U16) limit = min<u32>(limit, 65536);
   if (w > 32) return E_WIDTH;
   if (w == 0 && zeroes(st, limit)) return E_INDEX;
-  if (load<u32>(st, 28) && load<u32>(st, 12)) {
+  if (load<u32>(st, 28) == 0) store<u32>(st, 0, 44);
+  else if (load<u32>(st, 12)) {
     if (load<u32>(st, 28) == RLE) restRle(st, limit, K);
     else if (load<u32>(st, 44)) {
       const rc = restGroup(st, avail, limit, K);
@@ -159,14 +161,15 @@ function zeroes(st: usize, limit: u32): bool {
     while (run) {
       const nv = min<u32>(run, 8);
       have = avail - ip;
-      let take: usize = w;
+      let take: usize = w, got = nv;
       if (have < take) {
         if (avail < end) { save(st, ip, op, left, PACKED, (h >> 1) - ((load<u32>(st, 52) - left) >> 3), 0); return NEED; }
-        if (have < <usize>((nv * w + 7) >> 3)) return E_TRUNC;
         take = have;
+        got = min<u32>(nv, (<u32>have << 3) / w);
       }
       copyGroup(st, ip, take, w);
-      if (!values(st + 128, nv, op, dict, limit, K)) return E_INDEX;
+      if (!values(st + 128, got, op, dict, limit, K)) return E_INDEX;
+      if (got < nv) return E_TRUNC;
       op += <usize>nv * size; run -= nv; left -= nv;
       if (nv == 8) ip += take;
       else store<u32>(st, nv, 44); // the last wanted values: the rest of the group is kept

@@ -50,7 +50,8 @@ function resume(st: usize, avail: usize): i32 {
   return DONE;
 }
 export function levelBitmap(st: usize, avail: usize): i32 {
-  if (load<u32>(st, 12) && load<u32>(st, 28)) {
+  if (load<u32>(st, 28) == 0) store<u32>(st, 0, 44);
+  else if (load<u32>(st, 12)) {
     const r = resume(st, avail);
     if (r != DONE) return r;
   }

@@ -1,0 +1,4 @@
+declare module 'snappyjs' {
+  /** Throws when the block is not valid or declares more than `maxLength` bytes. */
+  export function uncompress(compressed: Uint8Array, maxLength?: number): Uint8Array;
+}
