@@ -1,0 +1,21 @@
+/** Random numbers for tests: the seed comes from QANAT_SEED or the clock, and is printed, so that a failure replays. */
+export interface SeededRandom {
+  /** An integer in [0, n), n up to 2^32. */
+  below(n: number): number;
+}
+
+export function seededRandom(): SeededRandom {
+  const seed = Number(process.env.QANAT_SEED ?? Date.now() % 2 ** 31);
+  console.log(`QANAT_SEED=${seed}`);
+  // mulberry32
+  let state = seed >>> 0;
+  return {
+    below(n) {
+      state = (state + 0x6d2b79f5) >>> 0;
+      let t = state;
+      t = Math.imul(t ^ (t >>> 15), t | 1);
+      t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
+      return Math.floor((((t ^ (t >>> 14)) >>> 0) / 2 ** 32) * n);
+    },
+  };
+}
