@@ -1,0 +1,16 @@
+/** The one error class of storage-server/: what keeps a server from starting. Peers' errors only end their connection. */
+export type ServeErrorCode =
+  | 'ROOT' // a root does not exist, can't be read or has no usable name
+  | 'NAMES' // two roots would appear under the same name
+  | 'LIMIT' // more files than a region may hold, or a limit that makes no sense
+  | 'LISTEN'; // the address can't be listened on
+
+export class ServeError extends Error {
+  override readonly name = 'ServeError';
+  readonly code: ServeErrorCode;
+
+  constructor(code: ServeErrorCode, reason: string, options: { cause?: unknown } = {}) {
+    super(`serve ${code}: ${reason}`, options);
+    this.code = code;
+  }
+}

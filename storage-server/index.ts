@@ -1,0 +1,6 @@
+/** Storage server: files behind a directory as one byte region, served over queue pairs. */
+export type { ServerCounters } from './counters.ts';
+export { ServeError, type ServeErrorCode } from './errors.ts';
+export { DEFAULT_LIMITS, type ServerLimits } from './limits.ts';
+export type { Skipped } from './scan-roots.ts';
+export { type RunningServer, type ServedRegion, type ServeOptions, serveRegion } from './serve-region.ts';

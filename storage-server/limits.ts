@@ -1,0 +1,59 @@
+/**
+ * Bounds of the server and their reasons. Memory for payloads is at most
+ * `slabsMax` x 1 MiB + `connectionsMax` x 128 KiB.
+ */
+import { FRAME_HEADER_BYTES, PAYLOAD_BYTES_MAX } from './protocol/index.ts';
+
+/** A large slab, bytes: one frame of the largest payload. Also the longest burst of one queue pair. */
+export const LARGE_SLAB_BYTES = FRAME_HEADER_BYTES + PAYLOAD_BYTES_MAX;
+
+/** A small slab, bytes: what every connection can always have, so that slow readers can't starve the others. */
+export const SMALL_SLAB_BYTES = FRAME_HEADER_BYTES + 128 * 1024;
+
+/** Burst of one queue pair while others wait, bytes: a third of a millisecond at 1 GB/s. */
+export const SHARED_BURST_BYTES = FRAME_HEADER_BYTES + 256 * 1024;
+
+/** Smallest piece that a READ is cut into to fill up a slab, bytes: below it a frame costs more than it brings. */
+export const PIECE_BYTES_MIN = 32 * 1024;
+
+/** Free slabs that are kept for the next burst rather than left to the collector. */
+export const FREE_SLABS_KEPT = 16;
+
+/** Descriptors of served files kept open at a time. */
+export const OPEN_FILES_MAX = 256;
+
+/** Bursts being read from storage at a time over all connections; keeps libuv's threads busy, not their queue long. */
+export const BURSTS_READING_MAX = 8;
+
+export interface ServerLimits {
+  /** Connections at a time; more are refused with NO_RESOURCES. */
+  readonly connectionsMax: number;
+  /** Queue depth granted at most. */
+  readonly queueDepthMax: number;
+  /** Outstanding READs granted at most, per connection. */
+  readonly outstandingMax: number;
+  /** Largest READ granted, bytes. */
+  readonly readBytesMax: number;
+  /** Bursts read or being sent at a time, per connection: 1 MiB each, so that a slow peer holds at most this much. */
+  readonly burstsMax: number;
+  /** Large slabs at a time over all connections, 1 MiB each. */
+  readonly slabsMax: number;
+  /** Time for a complete hello, milliseconds. */
+  readonly handshakeMs: number;
+  /** Time without progress after which a peer that does not take its bytes is dropped, milliseconds. */
+  readonly stallMs: number;
+  /** Time that closing may drain, milliseconds. */
+  readonly drainMs: number;
+}
+
+export const DEFAULT_LIMITS: ServerLimits = {
+  connectionsMax: 1024,
+  queueDepthMax: 128,
+  outstandingMax: 16,
+  readBytesMax: 8 * 1024 * 1024,
+  burstsMax: 4,
+  slabsMax: 128,
+  handshakeMs: 5_000,
+  stallMs: 30_000,
+  drainMs: 5_000,
+};

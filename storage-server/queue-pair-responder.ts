@@ -1,0 +1,301 @@
+/**
+ * The server's end of one queue pair: handshake, checks of each request in the order of PROTOCOL.md, completions in the
+ * order of the requests, the end of the pair. It reads from storage and writes only when the scheduler gives it a turn
+ * (`startBurst`), and never has more bursts under way than its share, so a slow peer holds a bounded amount of memory.
+ */
+import type { Socket } from 'node:net';
+import { Burst, type PendingRead } from './burst.ts';
+import type { ServerCounters } from './counters.ts';
+import type { ServerLimits } from './limits.ts';
+import { SMALL_SLAB_BYTES } from './limits.ts';
+import type { OpenFiles } from './open-files.ts';
+import {
+  depthsValid,
+  encodeClosed,
+  encodeRefusal,
+  encodeWelcome,
+  FRAME_HEADER_BYTES,
+  type Hello,
+  isProtocolError,
+  OPCODE,
+  REFUSAL,
+  type Refusal,
+  type Request,
+  RequestReader,
+  WC,
+} from './protocol/index.ts';
+import type { Region } from './region.ts';
+import type { Slab, SlabPool } from './slab-pool.ts';
+
+/** What a responder needs of its server. */
+export interface ResponderHost {
+  readonly region: Region;
+  readonly files: OpenFiles;
+  readonly slabs: SlabPool;
+  readonly limits: ServerLimits;
+  readonly counters: ServerCounters;
+  /** Why a new connection is refused now, if it is. */
+  refusal(): { readonly number: Refusal; readonly reason: string } | undefined;
+  /** The responder may have become able to start a burst. */
+  ready(responder: QueuePairResponder): void;
+  /** A burst that was started has its bytes. */
+  burstFilled(): void;
+  ended(responder: QueuePairResponder): void;
+  log(event: string, peer: string, detail: string): void;
+}
+
+type State = 'handshake' | 'serving' | 'closing' | 'ended';
+
+export class QueuePairResponder {
+  /** In the scheduler's list. */
+  listed = false;
+  readonly #socket: Socket;
+  readonly #host: ResponderHost;
+  readonly #reader: RequestReader;
+  readonly #peer: string;
+  readonly #queue: PendingRead[] = [];
+  /** Started and not yet written, in order. */
+  readonly #bursts: Burst[] = [];
+  #state: State = 'handshake';
+  /** READs accepted and not completed. */
+  #outstanding = 0;
+  /** Writes that the socket has not finished. */
+  #writing = 0;
+  #smallTaken = false;
+  #checksum = false;
+  #readBytesMax = 0;
+  #outstandingMax = 0;
+  #timer: NodeJS.Timeout;
+
+  constructor(socket: Socket, host: ResponderHost) {
+    this.#socket = socket;
+    this.#host = host;
+    this.#peer = `${socket.remoteAddress}:${socket.remotePort}`;
+    this.#reader = new RequestReader({
+      onHello: (hello) => this.#greet(hello),
+      onRequest: (request) => this.#accept(request),
+    });
+    this.#timer = setTimeout(() => {
+      host.counters.garbage++;
+      this.#drop('no complete hello in time');
+    }, host.limits.handshakeMs);
+    this.#timer.unref();
+    socket.on('data', (piece) => this.#receive(piece));
+    // The peer sends nothing more: it is gone, for a queue pair is of no use in one direction.
+    socket.on('end', () => socket.destroy());
+    socket.on('error', () => {});
+    socket.on('close', () => this.#closed());
+    socket.on('timeout', () => this.#stalled());
+    socket.setTimeout(host.limits.stallMs);
+    socket.setNoDelay(true);
+    socket.setKeepAlive(true, host.limits.stallMs);
+  }
+
+  /** Whether a turn would be used. */
+  get canStart(): boolean {
+    return (
+      this.#queue.length > 0 &&
+      (this.#state === 'serving' || this.#state === 'closing') &&
+      this.#bursts.length + this.#writing < this.#host.limits.burstsMax
+    );
+  }
+
+  /** Starts one burst of at most `bytesMax`; false if there is no slab for it now. */
+  startBurst(bytesMax: number): boolean {
+    const slab = this.#takeSlab();
+    if (slab === undefined) return false;
+    const burst = new Burst(slab, this.#checksum);
+    this.#bursts.push(burst);
+    burst.plan(this.#queue, this.#host.region, bytesMax);
+    if (burst.fatal) this.#queue.length = 0;
+    burst.fill(this.#host.files, () => {
+      this.#host.burstFilled();
+      this.#send();
+    });
+    return true;
+  }
+
+  /** Accepts nothing more, completes what it has and ends the connection. */
+  drain(): void {
+    if (this.#state === 'handshake') this.#socket.destroy();
+    if (this.#state !== 'serving') return;
+    this.#state = 'closing';
+    this.#endIfDone();
+  }
+
+  destroy(): void {
+    this.#socket.destroy();
+  }
+
+  #receive(piece: Uint8Array): void {
+    try {
+      this.#reader.push(piece);
+    } catch (error) {
+      if (!isProtocolError(error)) throw error;
+      if (this.#state === 'handshake' && error.code === 'VERSION') {
+        this.#refuse(REFUSAL.BAD_VERSION, error.message);
+        return;
+      }
+      this.#host.counters.garbage++;
+      this.#drop(error.message);
+      return;
+    }
+    if (this.canStart) this.#host.ready(this);
+    else this.#endIfDone();
+  }
+
+  #greet(hello: Hello): boolean {
+    clearTimeout(this.#timer);
+    const { limits, region } = this.#host;
+    const refusal = this.#host.refusal();
+    if (refusal !== undefined) return this.#refuse(refusal.number, refusal.reason);
+    if (!depthsValid(hello)) {
+      return this.#refuse(REFUSAL.BAD_PARAMETERS, 'a depth or the READ size is zero or over its ceiling');
+    }
+    this.#checksum = hello.checksum;
+    this.#readBytesMax = Math.min(hello.readBytesMax, limits.readBytesMax);
+    this.#outstandingMax = Math.min(hello.outstandingMax, limits.outstandingMax);
+    this.#state = 'serving';
+    this.#socket.write(
+      encodeWelcome({
+        checksum: this.#checksum,
+        queueDepth: Math.min(hello.queueDepth, limits.queueDepthMax),
+        readBytesMax: this.#readBytesMax,
+        outstandingMax: this.#outstandingMax,
+        rkey: region.rkey,
+        regionLength: region.length,
+        generation: region.generation,
+      }),
+    );
+    return true;
+  }
+
+  #refuse(number: Refusal, reason: string): false {
+    this.#host.counters.refused++;
+    this.#host.log('refused', this.#peer, reason);
+    this.#finish(encodeRefusal(number, reason));
+    return false;
+  }
+
+  #accept(request: Request): boolean {
+    if (this.#state !== 'serving') return false;
+    if (request.opcode === OPCODE.CLOSE) {
+      this.#state = 'closing';
+      return false;
+    }
+    const failure = this.#check(request);
+    this.#outstanding++;
+    const { wrLow, wrHigh, address, length } = request;
+    const read = { wrLow, wrHigh, address, length, planned: 0 };
+    this.#queue.push(failure === undefined ? read : { ...read, failure });
+    return failure === undefined;
+  }
+
+  #check(request: Request): { status: number; reason: string } | undefined {
+    const { region } = this.#host;
+    if (request.opcode !== OPCODE.READ) return { status: WC.REM_INV_REQ_ERR, reason: `opcode ${request.opcode}` };
+    if (this.#outstanding >= this.#outstandingMax) {
+      return { status: WC.REM_INV_REQ_ERR, reason: `more than ${this.#outstandingMax} READs outstanding` };
+    }
+    if (request.length > this.#readBytesMax) {
+      return { status: WC.REM_INV_REQ_ERR, reason: `READ of ${request.length} bytes, at most ${this.#readBytesMax}` };
+    }
+    if (request.length === 0) return undefined;
+    if (request.rkey !== region.rkey) return { status: WC.REM_ACCESS_ERR, reason: 'unknown or stale rkey' };
+    if (!region.holds(request.address, request.length)) {
+      return { status: WC.REM_ACCESS_ERR, reason: `range outside the region of ${region.length} bytes` };
+    }
+    return undefined;
+  }
+
+  #takeSlab(): Slab | undefined {
+    let wanted = 0;
+    for (const read of this.#queue) wanted += FRAME_HEADER_BYTES + read.length - read.planned;
+    const small = !this.#smallTaken;
+    if (small && wanted <= SMALL_SLAB_BYTES) {
+      this.#smallTaken = true;
+      return this.#host.slabs.takeSmall();
+    }
+    const large = this.#host.slabs.takeLarge();
+    if (large !== undefined || !small) return large;
+    this.#smallTaken = true;
+    return this.#host.slabs.takeSmall();
+  }
+
+  #giveSlab(slab: Slab): void {
+    if (!slab.large) this.#smallTaken = false;
+    this.#host.slabs.give(slab);
+  }
+
+  /** Writes the bursts at the front that have their bytes. */
+  #send(): void {
+    while (this.#bursts[0]?.filled) {
+      const burst = this.#bursts.shift()!;
+      if (this.#state === 'ended') {
+        this.#giveSlab(burst.slab);
+        continue;
+      }
+      this.#count(burst);
+      this.#outstanding -= burst.completions;
+      this.#writing++;
+      this.#socket.write(burst.slab.bytes.subarray(0, burst.bytes), () => {
+        this.#writing--;
+        this.#giveSlab(burst.slab);
+        if (this.canStart) this.#host.ready(this);
+      });
+      if (burst.fatal) {
+        this.#host.log('failed', this.#peer, burst.failure?.reason ?? '');
+        this.#finish(undefined);
+      }
+    }
+    if (this.canStart) this.#host.ready(this);
+    else this.#endIfDone();
+  }
+
+  #count(burst: Burst): void {
+    const { counters } = this.#host;
+    const errors = burst.fatal ? 1 : 0;
+    counters.reads += burst.completions - errors;
+    counters.readErrors += errors;
+    counters.bytesSent += burst.bytes;
+  }
+
+  #endIfDone(): void {
+    if (this.#state !== 'closing' || this.#queue.length > 0 || this.#bursts.length > 0) return;
+    this.#finish(encodeClosed());
+  }
+
+  /**
+   * Ends the connection behind a last message. What the peer still sends is read and ignored for a while: closing with
+   * unread bytes would reset the connection and take the message away from the peer.
+   */
+  #finish(message: Uint8Array | undefined): void {
+    clearTimeout(this.#timer);
+    this.#state = 'ended';
+    this.#queue.length = 0;
+    if (message === undefined) this.#socket.end();
+    else this.#socket.end(message);
+    this.#timer = setTimeout(() => this.#socket.destroy(), this.#host.limits.drainMs);
+    this.#timer.unref();
+  }
+
+  #drop(reason: string): void {
+    this.#host.log('dropped', this.#peer, reason);
+    this.#state = 'ended';
+    this.#socket.destroy();
+  }
+
+  #stalled(): void {
+    if (this.#writing === 0) return;
+    this.#host.counters.stalled++;
+    this.#drop('it does not take its bytes');
+  }
+
+  #closed(): void {
+    clearTimeout(this.#timer);
+    this.#state = 'ended';
+    this.#queue.length = 0;
+    // Bursts that are being filled keep their slabs until storage is done with them; `#send` gives them back.
+    this.#host.ended(this);
+  }
+}

@@ -1,0 +1,142 @@
+/**
+ * Listens for queue pairs and gives them turns: round robin over those that have work and room, one burst a turn, bursts
+ * short while others wait. No input of a peer ends the process; what goes wrong on a connection ends that connection.
+ */
+import { type AddressInfo, createServer, type Server } from 'node:net';
+import type { ServerCounters } from './counters.ts';
+import { ServeError } from './errors.ts';
+import {
+  BURSTS_READING_MAX,
+  LARGE_SLAB_BYTES,
+  OPEN_FILES_MAX,
+  type ServerLimits,
+  SHARED_BURST_BYTES,
+} from './limits.ts';
+import { OpenFiles } from './open-files.ts';
+import { REFUSAL, type Refusal } from './protocol/index.ts';
+import { QueuePairResponder, type ResponderHost } from './queue-pair-responder.ts';
+import type { Region } from './region.ts';
+import { SlabPool } from './slab-pool.ts';
+
+/** Backlog of connections that are not accepted yet: a burst of a thousand clients must not be reset. */
+const BACKLOG = 1024;
+
+/** Connections beyond the limit that are being told so, at a time; more are ended without an answer. */
+const REFUSING_MAX = 256;
+
+export class QueuePairServer implements ResponderHost {
+  readonly region: Region;
+  readonly limits: ServerLimits;
+  readonly counters: ServerCounters;
+  readonly files = new OpenFiles(OPEN_FILES_MAX);
+  readonly slabs: SlabPool;
+  readonly log: (event: string, peer: string, detail: string) => void;
+  readonly #server: Server;
+  readonly #responders = new Set<QueuePairResponder>();
+  readonly #waiting: QueuePairResponder[] = [];
+  #reading = 0;
+  #pumping = false;
+  #closing = false;
+  #idle: (() => void) | undefined;
+
+  constructor(region: Region, limits: ServerLimits, counters: ServerCounters, log: ResponderHost['log']) {
+    this.region = region;
+    this.limits = limits;
+    this.counters = counters;
+    this.log = log;
+    this.slabs = new SlabPool(limits.slabsMax);
+    this.#server = createServer({ allowHalfOpen: true }, (socket) => {
+      if (this.#responders.size >= limits.connectionsMax + REFUSING_MAX) {
+        counters.refused++;
+        socket.on('error', () => {});
+        socket.destroy();
+        return;
+      }
+      counters.connectionsTotal++;
+      this.#responders.add(new QueuePairResponder(socket, this));
+      counters.connections = this.#responders.size;
+    });
+    this.#server.on('error', (error) => log('listener', '', error.message));
+  }
+
+  /** Starts to listen. Throws ServeError LISTEN. */
+  listen(host: string, port: number): Promise<AddressInfo> {
+    return new Promise((resolve, reject) => {
+      const failed = (cause: Error): void => {
+        reject(new ServeError('LISTEN', `${host}:${port}: ${cause.message}`, { cause }));
+      };
+      this.#server.once('error', failed);
+      this.#server.listen({ host, port, backlog: BACKLOG }, () => {
+        this.#server.off('error', failed);
+        resolve(this.#server.address() as AddressInfo);
+      });
+    });
+  }
+
+  /** Ends all pairs: completes what they have posted for at most `drainMs`, then cuts them. */
+  async close(): Promise<void> {
+    if (this.#closing) return;
+    this.#closing = true;
+    const stopped = new Promise<void>((resolve) => {
+      this.#server.close(() => resolve());
+    });
+    for (const responder of [...this.#responders]) responder.drain();
+    const timer = setTimeout(() => {
+      for (const responder of this.#responders) responder.destroy();
+    }, this.limits.drainMs);
+    await stopped;
+    clearTimeout(timer);
+    if (this.#reading > 0) {
+      await new Promise<void>((resolve) => {
+        this.#idle = resolve;
+      });
+    }
+    this.files.close();
+  }
+
+  refusal(): { number: Refusal; reason: string } | undefined {
+    if (this.#closing) return { number: REFUSAL.CLOSING, reason: 'the server is shutting down' };
+    if (this.#responders.size > this.limits.connectionsMax) {
+      return { number: REFUSAL.NO_RESOURCES, reason: `${this.limits.connectionsMax} connections are open already` };
+    }
+    return undefined;
+  }
+
+  ready(responder: QueuePairResponder): void {
+    if (!responder.listed) {
+      responder.listed = true;
+      this.#waiting.push(responder);
+    }
+    this.#pump();
+  }
+
+  burstFilled(): void {
+    this.#reading--;
+    if (this.#reading === 0) this.#idle?.();
+    this.#pump();
+  }
+
+  ended(responder: QueuePairResponder): void {
+    this.#responders.delete(responder);
+    this.counters.connections = this.#responders.size;
+  }
+
+  #pump(): void {
+    // A burst without file bytes is filled on the spot and calls back into here.
+    if (this.#pumping) return;
+    this.#pumping = true;
+    while (this.#reading < BURSTS_READING_MAX && this.#waiting.length > 0) {
+      const responder = this.#waiting.shift()!;
+      responder.listed = false;
+      if (!responder.canStart) continue;
+      this.#reading++;
+      const bytesMax = this.#waiting.length > 0 ? SHARED_BURST_BYTES : LARGE_SLAB_BYTES;
+      if (!responder.startBurst(bytesMax)) this.#reading--;
+      else if (responder.canStart && !responder.listed) {
+        responder.listed = true;
+        this.#waiting.push(responder);
+      }
+    }
+    this.#pumping = false;
+  }
+}

@@ -1,0 +1,112 @@
+/**
+ * A region: one generation of files as a flat address space. A list of extents, not a copy: addresses translate to
+ * bytes of the directory, of files, or to zeros between them. Does no I/O.
+ */
+import { randomBytes, randomInt } from 'node:crypto';
+import {
+  type Directory,
+  type DirectoryEntry,
+  GENERATION_BYTES,
+  planDirectory,
+  type VersionStat,
+  versionEtag,
+} from './protocol/index.ts';
+
+/** A file as it was when the region was made. */
+export interface ServedFile {
+  /** Path in the region. */
+  readonly path: string;
+  /** Path on this machine, links resolved. */
+  readonly localPath: string;
+  readonly version: VersionStat;
+}
+
+/** Takes the pieces of a range in order; together they are exactly the range. */
+export interface PieceVisitor {
+  bytes(bytes: Uint8Array): void;
+  zeros(length: number): void;
+  file(file: ServedFile, offset: number, length: number): void;
+}
+
+export class Region {
+  readonly directory: Directory;
+  readonly generation: Uint8Array;
+  readonly rkey: number;
+  readonly length: number;
+  readonly #prefix: Uint8Array;
+  /** Files that have bytes, by address; starts are region addresses. */
+  readonly #files: ServedFile[] = [];
+  readonly #entries: DirectoryEntry[] = [];
+  readonly #starts: Float64Array;
+
+  /** Throws ProtocolError if the files can't share a directory. */
+  constructor(files: readonly ServedFile[], alignBytes: number) {
+    this.generation = Uint8Array.from(randomBytes(GENERATION_BYTES));
+    // Not 0: a client that never learnt its key fails instead of guessing right.
+    this.rkey = randomInt(1, 2 ** 32);
+    const byPath = new Map(files.map((file) => [file.path, file]));
+    const { directory, prefix } = planDirectory(
+      this.generation,
+      alignBytes,
+      files.map(({ path, version }) => ({
+        path,
+        length: Number(version.size),
+        etag: versionEtag(version),
+        modifiedMs: Number(version.mtimeNs / 1_000_000n),
+      })),
+    );
+    this.directory = directory;
+    this.length = directory.regionLength;
+    this.#prefix = prefix;
+    for (const entry of directory.entries) {
+      const file = byPath.get(entry.path);
+      if (file === undefined || entry.length === 0) continue;
+      this.#files.push(file);
+      this.#entries.push(entry);
+    }
+    this.#starts = Float64Array.from(this.#entries, (entry) => directory.dataStart + entry.offset);
+  }
+
+  /** Whether [address, address + length) lies inside. NaN, as addresses beyond 2^53 are read, does not. */
+  holds(address: number, length: number): boolean {
+    return address <= this.length && length <= this.length - address;
+  }
+
+  /** Visits the pieces of a range that `holds` has accepted. */
+  visit(address: number, length: number, visitor: PieceVisitor): void {
+    const end = address + length;
+    let at = address;
+    if (at < this.#prefix.byteLength && at < end) {
+      const stop = Math.min(end, this.#prefix.byteLength);
+      visitor.bytes(this.#prefix.subarray(at, stop));
+      at = stop;
+    }
+    for (let i = this.#lastAtOrBefore(at); at < end; i++) {
+      const next = this.#starts[i + 1] ?? this.length;
+      if (i >= 0) {
+        const start = this.#starts[i]!;
+        const stop = Math.min(end, start + this.#entries[i]!.length);
+        if (at < stop) {
+          visitor.file(this.#files[i]!, at - start, stop - at);
+          at = stop;
+        }
+      }
+      const stop = Math.min(end, next);
+      if (at < stop) {
+        visitor.zeros(stop - at);
+        at = stop;
+      }
+    }
+  }
+
+  #lastAtOrBefore(address: number): number {
+    let low = 0;
+    let high = this.#starts.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.#starts[middle]! <= address) low = middle + 1;
+      else high = middle;
+    }
+    return low - 1;
+  }
+}

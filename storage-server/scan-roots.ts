@@ -1,0 +1,157 @@
+/**
+ * Finds the files to serve below the roots, with the version each has now. Nothing outside a root is ever served: links
+ * are resolved, and one that leaves its root is skipped. What is skipped is told with its reason, never silently.
+ */
+import { constants, type Dirent } from 'node:fs';
+import { access, readdir, realpath, stat } from 'node:fs/promises';
+import { basename, sep } from 'node:path';
+import { ServeError } from './errors.ts';
+import { checkPath, DIRECTORY_ENTRIES_MAX, isParquetPath, ProtocolError } from './protocol/index.ts';
+import type { ServedFile } from './region.ts';
+
+export interface Skipped {
+  readonly path: string;
+  readonly reason: string;
+}
+
+export interface ScannedRoots {
+  readonly files: ServedFile[];
+  readonly skipped: Skipped[];
+}
+
+/** Deepest folder below a root: ends a walk that a file system makes endless. */
+const FOLDERS_DEEP_MAX = 64;
+
+/**
+ * Scans roots, each a folder or a file. One root appears by its content, several under their base names. `all` serves
+ * files that are not named as Parquet too; a root that is a file is always served. Throws ServeError.
+ */
+export async function scanRoots(roots: readonly string[], options: { all: boolean }): Promise<ScannedRoots> {
+  if (roots.length === 0) throw new ServeError('ROOT', 'nothing to serve');
+  const names = new Set<string>();
+  const scan = new Scan(options.all);
+  for (const root of roots) {
+    const resolved = await resolveRoot(root);
+    const name = basename(resolved.path);
+    if (name === '') throw new ServeError('ROOT', `${root} has no name to appear under`);
+    if (names.has(name)) throw new ServeError('NAMES', `two roots would appear as ${JSON.stringify(name)}`);
+    names.add(name);
+    if (resolved.isFolder) {
+      scan.root = resolved.path;
+      await scan.folder(resolved.path, roots.length === 1 ? '' : `${name}/`, [resolved.path]);
+    } else {
+      await scan.file(resolved.path, name);
+    }
+  }
+  return { files: scan.files, skipped: scan.skipped };
+}
+
+async function resolveRoot(root: string): Promise<{ path: string; isFolder: boolean }> {
+  try {
+    const path = await realpath(root);
+    const found = await stat(path);
+    if (!found.isDirectory() && !found.isFile()) throw new ServeError('ROOT', `${root} is neither a folder nor a file`);
+    await access(path, constants.R_OK);
+    return { path, isFolder: found.isDirectory() };
+  } catch (cause) {
+    if (cause instanceof ServeError) throw cause;
+    throw new ServeError('ROOT', `${root}: ${(cause as Error).message}`, { cause });
+  }
+}
+
+const NAME = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+class Scan {
+  readonly files: ServedFile[] = [];
+  readonly skipped: Skipped[] = [];
+  root = '';
+  readonly #all: boolean;
+
+  constructor(all: boolean) {
+    this.#all = all;
+  }
+
+  /** Walks a folder; `ancestors` are the resolved folders above and including it. */
+  async folder(localPath: string, prefix: string, ancestors: readonly string[]): Promise<void> {
+    let entries: Dirent<Buffer>[];
+    try {
+      entries = await readdir(localPath, { encoding: 'buffer', withFileTypes: true });
+    } catch (error) {
+      if (prefix === '') throw new ServeError('ROOT', (error as Error).message, { cause: error });
+      this.#skip(prefix, (error as Error).message);
+      return;
+    }
+    for (const entry of entries) {
+      const name = decodeName(entry.name);
+      if (name === undefined) {
+        this.#skip(`${prefix}${entry.name.toString('latin1')}`, 'its name is not UTF-8');
+      } else {
+        await this.#entry(entry, `${localPath}${sep}${name}`, `${prefix}${name}`, ancestors);
+      }
+    }
+  }
+
+  async #entry(entry: Dirent<Buffer>, found: string, path: string, ancestors: readonly string[]): Promise<void> {
+    let localPath = found;
+    let isFolder = entry.isDirectory();
+    let isFile = entry.isFile();
+    if (!isFolder && !this.#all && !isParquetPath(path) && !entry.isSymbolicLink()) {
+      this.#skip(path, 'it is not named as Parquet');
+      return;
+    }
+    if (entry.isSymbolicLink()) {
+      try {
+        localPath = await realpath(found);
+        const target = await stat(localPath);
+        isFolder = target.isDirectory();
+        isFile = target.isFile();
+      } catch (error) {
+        this.#skip(path, (error as Error).message);
+        return;
+      }
+      if (localPath !== this.root && !localPath.startsWith(this.root + sep)) {
+        this.#skip(path, 'the link leaves the root');
+        return;
+      }
+    }
+    if (isFolder) {
+      if (ancestors.includes(localPath)) this.#skip(path, 'the link leads to a folder that it is in');
+      else if (ancestors.length > FOLDERS_DEEP_MAX)
+        this.#skip(path, `it is more than ${FOLDERS_DEEP_MAX} folders deep`);
+      else await this.folder(localPath, `${path}/`, [...ancestors, localPath]);
+    } else if (!isFile) {
+      this.#skip(path, 'it is neither a file nor a folder');
+    } else if (!this.#all && !isParquetPath(path)) {
+      this.#skip(path, 'it is not named as Parquet');
+    } else {
+      await this.file(localPath, path);
+    }
+  }
+
+  async file(localPath: string, path: string): Promise<void> {
+    try {
+      checkPath(path);
+      await access(localPath, constants.R_OK);
+      const version = await stat(localPath, { bigint: true });
+      if (!Number.isSafeInteger(Number(version.size))) throw new ProtocolError('NUMBER', 'its size is beyond 2^53');
+      this.files.push({ path, localPath, version });
+    } catch (error) {
+      this.#skip(path, (error as Error).message);
+    }
+    if (this.files.length > DIRECTORY_ENTRIES_MAX) {
+      throw new ServeError('LIMIT', `more than ${DIRECTORY_ENTRIES_MAX} files`);
+    }
+  }
+
+  #skip(path: string, reason: string): void {
+    this.skipped.push({ path, reason });
+  }
+}
+
+function decodeName(name: Uint8Array): string | undefined {
+  try {
+    return NAME.decode(name);
+  } catch {
+    return undefined;
+  }
+}
