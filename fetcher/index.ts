@@ -1,0 +1,11 @@
+/** What other folders may use of fetcher/. */
+export type { CoalescePolicy, FetchRange } from './coalesce.ts';
+export { coalesceRanges } from './coalesce.ts';
+export { chooseColumns } from './columns.ts';
+export type { FetchErrorCode } from './errors.ts';
+export { FetchError } from './errors.ts';
+export type { FetchedFooter } from './footer.ts';
+export { fetchFooter } from './footer.ts';
+export type { PlannedChunk, PlannedRowGroup, ScanPlan, ScanRequest, SegmentPart } from './plan.ts';
+export { planScan } from './plan.ts';
+export type { FileVersion, ReadOptions, Transport, TransportCounters } from './transport/transport.ts';
