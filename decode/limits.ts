@@ -23,3 +23,6 @@ export const GZIP_RATIO_MAX = 1040;
 
 /** Ratio: an LZ4 length byte adds at most 255 bytes. */
 export const LZ4_RATIO_MAX = 256;
+
+/** Bytes of data in a segment of expanded dictionary strings: long strings in few entries would fill any memory. */
+export const EXPANDED_BYTES_MAX = 16 << 20;

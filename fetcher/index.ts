@@ -9,3 +9,7 @@ export { fetchFooter } from './footer.ts';
 export type { PlannedChunk, PlannedRowGroup, ScanPlan, ScanRequest, SegmentPart } from './plan.ts';
 export { planScan } from './plan.ts';
 export type { FileVersion, ReadOptions, Transport, TransportCounters } from './transport/transport.ts';
+export type { FetchPart } from './fetch.ts';
+export { RangeFetch } from './fetch.ts';
+export type { ByteLedger, WasteReason } from './ledger.ts';
+export { ledgerTotal, newLedger, wastedTotal } from './ledger.ts';

@@ -62,9 +62,15 @@ export class ChunkDecoder {
     this.#pages = new PageReader(environment, spec, this.input);
   }
 
-  /** The chunk's dictionary, once a segment has named it; it then belongs to who got the segment. */
-  get dictionaryGivenOut(): boolean {
-    return this.#dictionaryGivenOut;
+  /** True when every value has been given out: the next step would answer 'end'. */
+  get isDone(): boolean {
+    return (
+      this.#segment === undefined &&
+      this.#window === undefined &&
+      this.#carry === undefined &&
+      (this.#open === undefined || this.#open.rowsLeft === 0) &&
+      this.#valuesDone === this.#spec.numValues
+    );
   }
 
   /** Does what the arrived input allows. Throws DecodeError located in the column and the file. */
@@ -153,7 +159,8 @@ export class ChunkDecoder {
 
   #stepPage(open: OpenPage): StepResult | 'go' {
     const spec = this.#spec;
-    if (open.rowsLeft === 0 && (this.#window === undefined || this.#window.dense === this.#window.valid)) {
+    const settled = this.#window === undefined || this.#window.dense === this.#window.valid;
+    if (open.rowsLeft === 0 && settled && this.#carry === undefined) {
       this.#closePage(open);
       return 'go';
     }
@@ -281,9 +288,11 @@ export class ChunkDecoder {
     }
     const segment = window.finish(dataUsed, dictionary?.bytes);
     if (segment === undefined) return false;
-    this.#window = undefined;
-    this.#finishing = false;
     this.#segment = segment;
+    if (window.isSpent) {
+      this.#window = undefined;
+      this.#finishing = false;
+    }
     return true;
   }
 
@@ -298,7 +307,7 @@ export class ChunkDecoder {
     this.#open = undefined;
   }
 
-  /** Gives everything back, a dictionary that was given out excepted. */
+  /** Gives everything back, except a dictionary that a segment given out names: it belongs to who got the segment. */
   close(): void {
     const { pool } = this.#environment;
     if (this.#open !== undefined) this.#closePage(this.#open);

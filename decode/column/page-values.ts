@@ -175,6 +175,7 @@ class PlainBytes implements PageValues {
     const { pool, kernels, section, states } = this.#page;
     const { u32 } = pool;
     const word = states.bytes >>> 2;
+    if (section.mark < this.#at) return NEED; // levels are still arriving
     if (this.#window !== window) {
       // a new page, or a new window: the state follows the input here and the output there
       u32[word + (BYTES.ip >>> 2)] = this.#at;

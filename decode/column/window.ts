@@ -4,7 +4,7 @@
  * a window may take its rows from any number of pages. A window that can't take the next value ends early, in the
  * middle of its rows if need be; the validity of the rows left over is carried to the next one.
  */
-import { DICTIONARY_SLACK_BYTES } from '../limits.ts';
+import { DICTIONARY_SLACK_BYTES, EXPANDED_BYTES_MAX } from '../limits.ts';
 import { type Kernels, LEVELS } from '../kernels/kernels.ts';
 import type { Pool } from '../pool/pool.ts';
 import { kernelError } from './kernel-error.ts';
@@ -43,6 +43,9 @@ export class Window {
   valid = 0;
   /** Values that have been written. */
   dense = 0;
+  /** Rows and values that left in expanded segments. */
+  #expandedRows = 0;
+  #expandedDense = 0;
   readonly #pool: Pool;
   readonly #kernels: Kernels;
   readonly #slab: number;
@@ -89,13 +92,14 @@ export class Window {
 
   /** Rows left over by `split`, put at the front of this empty window. */
   accept(carry: Carry): void {
+    this.rows = carry.rows;
+    this.valid = carry.valid;
+    if (!this.shape.optional) return;
     const whole = Math.floor(carry.rows / 64) * 8;
     this.#pool.u8.set(carry.bits.subarray(0, whole), this.validity);
     const tail = new Uint8Array(8);
     tail.set(carry.bits.subarray(whole, whole + 8));
     this.#resetLevels(carry.rows, new DataView(tail.buffer).getBigUint64(0, true), carry.valid);
-    this.rows = carry.rows;
-    this.valid = carry.valid;
   }
 
   /**
@@ -106,7 +110,7 @@ export class Window {
     if (this.dense === this.valid) return undefined;
     if (!this.shape.optional) {
       const rows = this.rows - this.dense;
-      const cut = { rows, valid: rows, bits: new Uint8Array(Math.ceil(rows / 64) * 8).fill(255) };
+      const cut = { rows, valid: rows, bits: new Uint8Array(0) };
       this.rows = this.dense;
       this.valid = this.dense;
       return cut;
@@ -182,32 +186,36 @@ export class Window {
     if (code < 0) throw kernelError('LEVELS', code, 'validity');
   }
 
+  /** Indices to offsets and data: as many rows as make a segment of bounded size; the rest stays for the next. */
   #expand(dictionary: DictionaryValues): Segment | undefined {
     const pool = this.#pool;
     const k = this.#kernels;
-    const nullCount = this.rows - this.valid;
-    const ends = this.dataStart; // room for rows + 1 offsets behind the indices
-    pool.u32[ends >>> 2] = 0;
-    const total = this.dense === 0 ? 0 : k.gatherOffsets(this.values, this.dense, dictionary.offsets, ends + 4, 0);
-    if (total < 0) throw kernelError('LIMIT', total, 'a window of dictionary strings');
-    const bitmapBytes = nullCount > 0 ? align64(Math.ceil(this.rows / 64) * 8) : 0;
-    const offsetBytes = align64((this.rows + 1) * 4);
+    if (this.shape.optional) k.flushBits(this.#levelState);
+    const dense = this.#expandable(dictionary);
+    const rows = this.#rowsOf(dense);
+    const nullCount = rows - dense;
+    const ends = this.dataStart;
+    const total = pool.u32[(ends >>> 2) + dense]!;
+    const bitmapBytes = nullCount > 0 ? align64(Math.ceil(rows / 64) * 8) : 0;
+    const offsetBytes = align64((rows + 1) * 4);
     const slabBytes = bitmapBytes + offsetBytes + total;
     const slab = pool.allocate(slabBytes);
     if (slab === 0) return undefined;
     const offsets = slab + bitmapBytes;
     const data = offsets + offsetBytes;
-    if (this.shape.optional) k.flushBits(this.#levelState);
-    pool.u8.copyWithin(offsets, ends, ends + (this.dense + 1) * 4);
+    pool.u8.copyWithin(offsets, ends, ends + (dense + 1) * 4);
     if (nullCount > 0) {
-      pool.u8.copyWithin(slab, this.validity, this.validity + Math.ceil(this.rows / 64) * 8);
-      const code = k.spreadOffsets(offsets, slab, this.rows, this.dense);
+      k.copyBits(this.validity, this.#expandedRows, slab, 0, rows);
+      const code = k.spreadOffsets(offsets, slab, rows, dense);
       if (code < 0) throw kernelError('LEVELS', code, 'validity');
     }
-    k.gatherBytes(this.values, this.dense, dictionary.offsets, dictionary.data, data, data + total);
-    pool.free(this.#slab, this.#slabBytes);
+    const indices = this.values + this.#expandedDense * 4;
+    k.gatherBytes(indices, dense, dictionary.offsets, dictionary.data, data, data + total);
+    this.#expandedRows += rows;
+    this.#expandedDense += dense;
+    if (this.#expandedRows === this.rows) this.discard();
     return {
-      rows: this.rows,
+      rows,
       nullCount,
       layout: 'bytes',
       width: 4,
@@ -218,6 +226,48 @@ export class Window {
       data,
       dataBytes: total,
     };
+  }
+
+  /** How many of the values left go into the next segment; their end offsets are written behind the indices. */
+  #expandable(dictionary: DictionaryValues): number {
+    const { u32 } = this.#pool;
+    const left = this.dense - this.#expandedDense;
+    const indices = this.values + this.#expandedDense * 4;
+    const ends = this.dataStart >>> 2;
+    u32[ends] = 0;
+    for (let count = left; ; count = Math.ceil(count / 2)) {
+      const total =
+        count === 0 ? 0 : this.#kernels.gatherOffsets(indices, count, dictionary.offsets, this.dataStart + 4, 0);
+      if (total < 0) {
+        if (count === 1) throw kernelError('LIMIT', total, 'a dictionary string');
+        continue; // past 2 GiB: fewer
+      }
+      if (total <= EXPANDED_BYTES_MAX) return count;
+      let low = 1;
+      let high = count;
+      while (low < high) {
+        const middle = (low + high + 1) >>> 1;
+        if (u32[ends + middle]! <= EXPANDED_BYTES_MAX) low = middle;
+        else high = middle - 1;
+      }
+      return low;
+    }
+  }
+
+  /** Rows from the first one not expanded yet that hold `dense` values; all that is left when these are the last. */
+  #rowsOf(dense: number): number {
+    const left = this.rows - this.#expandedRows;
+    if (this.#expandedDense + dense === this.dense) return left;
+    if (!this.shape.optional) return dense;
+    const { u8 } = this.#pool;
+    let row = this.#expandedRows;
+    for (let seen = 0; seen < dense; row++) if ((u8[this.validity + (row >>> 3)]! >>> (row & 7)) & 1) seen++;
+    return row - this.#expandedRows;
+  }
+
+  /** True when `finish` has given out every row. */
+  get isSpent(): boolean {
+    return !this.shape.expand || this.shape.layout !== 'indices' || this.#expandedRows === this.rows;
   }
 
   /** Gives the slab back without a segment. */

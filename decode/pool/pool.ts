@@ -27,6 +27,8 @@ export class Pool {
   readonly i32: Int32Array<SharedArrayBuffer>;
   /** Bytes that `allocate` can hand out altogether. */
   readonly capacityBytes: number;
+  /** Bytes of the last allocation that this thread was refused, for messages. */
+  refusedBytes = 0;
   readonly #blocks: number;
   readonly #arena: number;
 
@@ -78,6 +80,7 @@ export class Pool {
   /** Address of a slab of at least `bytes` bytes (content undefined), or 0 when no run of free blocks is long enough. */
   allocate(bytes: number): number {
     const want = Math.ceil(bytes / BLOCK_BYTES);
+    this.refusedBytes = bytes;
     if (want <= 0 || want > this.#blocks) return 0;
     this.#lock();
     try {

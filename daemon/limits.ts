@@ -1,0 +1,16 @@
+/** The bounds of daemon/, each with its unit and its reason. */
+
+/** Flows (column chunks) that may be open at once: a mark each, 256 KiB of the pool. */
+export const FLOWS_MAX = 65536;
+
+/** Slots of a decoder stream's FIFO, as in the paper: enough to hide a message's way, few enough to stay fair. */
+export const STREAM_FIFO_SLOTS = 64;
+
+/** Segments of a column that may wait decoded before their rows are taken: one to be taken, one to be ready. */
+export const SEGMENTS_AHEAD = 2;
+
+/** Pieces of a chunk in memory at once: one being decoded, one on its way. */
+export const PIECES_AHEAD = 2;
+
+/** Share of the pool that row groups ahead of the first may fill: the rest is for the one that is waited for. */
+export const AHEAD_MEMORY_SHARE = 0.75;

@@ -1,0 +1,107 @@
+/**
+ * Values as canonical text, one form per value whatever reader decoded it: the text that column checksums are made
+ * of, so that two readers, or two copies of a file, can be compared by a hash per column. Driven by the file's
+ * schema: stored integers for decimals, dates and times, IEEE bits for floats (every NaN alike), JSON strings for
+ * text, lower-case hex for other bytes, `null` for nulls. A column's checksum is the SHA-256 of its values' texts,
+ * each followed by a line feed.
+ */
+import { type LeafColumn, Physical, type Pool } from '../../decode/index.ts';
+import type { ColumnSlice } from '../scan/segments.ts';
+
+/** The texts of a slice's values, each followed by a line feed. */
+export function canonicalLines(pool: Pool, slice: ColumnSlice): string {
+  const text = textOf(slice.column, pool, slice);
+  const { segment, start, rows } = slice;
+  let out = '';
+  for (let row = start; row < start + rows; row++) {
+    const isNull =
+      segment.validity !== 0 && ((pool.u8[segment.validity + (row >>> 3)]! >>> (row & 7)) & 1) === 0;
+    out += isNull ? 'null\n' : `${text(row)}\n`;
+  }
+  return out;
+}
+
+type Text = (row: number) => string;
+
+const hex = (bytes: Uint8Array): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('hex');
+// A leading U+FEFF is part of the value: the decoder must not take it for a mark.
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+function textOf(column: LeafColumn, pool: Pool, slice: ColumnSlice): Text {
+  const { segment } = slice;
+  const kind = column.logicalType?.kind;
+  const unsigned = column.logicalType?.kind === 'INTEGER' && !column.logicalType.signed;
+  const view = new DataView(pool.u8.buffer);
+  const word = (row: number): number => segment.values + row * segment.width;
+  switch (column.type) {
+    case Physical.BOOLEAN:
+      return (row) => String(((pool.u8[segment.values + (row >>> 3)]! >>> (row & 7)) & 1) === 1);
+    case Physical.INT32:
+      return unsigned
+        ? (row) => String(view.getUint32(word(row), true))
+        : (row) => String(view.getInt32(word(row), true));
+    case Physical.INT64:
+      return unsigned
+        ? (row) => String(view.getBigUint64(word(row), true))
+        : (row) => String(view.getBigInt64(word(row), true));
+    case Physical.INT96:
+      return (row) => int96(view, word(row));
+    case Physical.FLOAT:
+      return (row) => float(view.getUint32(word(row), true), view.getFloat32(word(row), true));
+    case Physical.DOUBLE:
+      return (row) => double(view.getBigUint64(word(row), true), view.getFloat64(word(row), true));
+    default: {
+      const bytes = bytesOf(pool, slice);
+      if (kind === 'DECIMAL') return (row) => bigEndian(bytes(row));
+      if (kind === 'FLOAT16') return (row) => half(view.getUint16(word(row), true));
+      if (kind === 'STRING' || kind === 'ENUM' || kind === 'JSON') {
+        return (row) => JSON.stringify(utf8.decode(new Uint8Array(bytes(row))));
+      }
+      return (row) => `"${hex(bytes(row))}"`;
+    }
+  }
+}
+
+function bytesOf(pool: Pool, slice: ColumnSlice): (row: number) => Uint8Array {
+  const { segment } = slice;
+  const { u8, u32 } = pool;
+  if (segment.layout === 'fixed') {
+    const { width } = segment;
+    return (row) => u8.subarray(segment.values + row * width, segment.values + (row + 1) * width);
+  }
+  if (segment.layout === 'indices') {
+    const { offsets, data } = segment.dictionary!;
+    return (row) => {
+      const entry = (offsets >>> 2) + u32[(segment.values >>> 2) + row]!;
+      return u8.subarray(data + u32[entry]!, data + u32[entry + 1]!);
+    };
+  }
+  return (row) => {
+    const at = (segment.values >>> 2) + row;
+    return u8.subarray(segment.data + u32[at]!, segment.data + u32[at + 1]!);
+  };
+}
+
+function float(bits: number, value: number): string {
+  return Number.isNaN(value) ? '"nan"' : `"${bits.toString(16).padStart(8, '0')}"`;
+}
+
+function double(bits: bigint, value: number): string {
+  return Number.isNaN(value) ? '"nan"' : `"${bits.toString(16).padStart(16, '0')}"`;
+}
+
+function half(bits: number): string {
+  const isNan = (bits & 0x7c00) === 0x7c00 && (bits & 0x3ff) !== 0;
+  return isNan ? '"nan"' : `"${bits.toString(16).padStart(4, '0')}"`;
+}
+
+function bigEndian(bytes: Uint8Array): string {
+  if (bytes.length === 0) return '0';
+  return String(BigInt.asIntN(bytes.length * 8, BigInt(`0x${hex(bytes)}`)));
+}
+
+function int96(view: DataView, at: number): string {
+  const nanos = view.getBigInt64(at, true);
+  const day = BigInt(view.getInt32(at + 8, true));
+  return String((day - 2440588n) * 86_400_000_000_000n + nanos);
+}

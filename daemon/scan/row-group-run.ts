@@ -1,0 +1,186 @@
+/**
+ * One row group in flight: brings its planned requests into the pool as memory and the decoders' appetite allow, runs
+ * its columns, and zips their segments to batches of rows that all columns have. It decides nothing about other row
+ * groups: the scan asks it to `advance`, to give a batch, or to give itself up.
+ */
+import { DecodeError, type Pool } from '../../decode/index.ts';
+import {
+  type ByteLedger,
+  type FileVersion,
+  type PlannedRowGroup,
+  RangeFetch,
+  type Transport,
+  type WasteReason,
+} from '../../fetcher/index.ts';
+import type { ColumnRun } from './column-run.ts';
+import { Batch, type ColumnSlice, type SharedSegment } from './segments.ts';
+
+type PlannedFetch = PlannedRowGroup['fetches'][number];
+
+export interface RowGroupContext {
+  readonly pool: Pool;
+  readonly transport: Transport;
+  readonly file: FileVersion;
+  readonly ledger: ByteLedger;
+  /** Called whenever something changed that may let the scan go on. */
+  readonly changed: () => void;
+  readonly onFetch: (bytes: number, milliseconds: number) => void;
+}
+
+export class RowGroupRun {
+  readonly group: PlannedRowGroup;
+  readonly columns: readonly ColumnRun[];
+  failure: Error | undefined;
+  /** Bytes that a request needed and did not get when it was last tried; 0 when none is short. */
+  fetchShort = 0;
+  readonly #context: RowGroupContext;
+  readonly #cancel = new AbortController();
+  readonly #byColumn: Map<number, ColumnRun>;
+  #waiting: PlannedFetch[];
+  #fetching = 0;
+  #rowsTaken = 0;
+  #closed = false;
+
+  constructor(context: RowGroupContext, group: PlannedRowGroup, columns: readonly ColumnRun[]) {
+    this.#context = context;
+    this.group = group;
+    this.columns = columns;
+    this.#byColumn = new Map(columns.map((run) => [run.column.index, run]));
+    this.#waiting = [...group.fetches];
+  }
+
+  /** True while something is on its way that will change its state: a request, or a running decoder. */
+  get isBusy(): boolean {
+    return this.#fetching > 0 || this.columns.some((run) => run.isRunning);
+  }
+
+  /** Every row has been taken and every slab that was its own has gone back or will without help. */
+  get isDone(): boolean {
+    return this.#waiting.length === 0 && this.columns.every((run) => run.isOver);
+  }
+
+  /** After `close`: nothing of it is in memory any more. */
+  get isGone(): boolean {
+    return this.#fetching === 0 && this.columns.every((run) => run.ended);
+  }
+
+  get memoryShort(): number {
+    return Math.max(this.fetchShort, ...this.columns.map((run) => run.memoryShort));
+  }
+
+  /**
+   * Starts what can be started. `mayFetch(bytes)` says whether a request of that size is welcome now; `mayDecode`
+   * whether decoders may run.
+   */
+  advance(mayFetch: (bytes: number) => boolean, mayDecode: boolean): void {
+    if (this.#closed || this.failure !== undefined) return;
+    this.#startFetches(mayFetch);
+    if (mayDecode) for (const run of this.columns) run.runIfUseful();
+  }
+
+  #startFetches(mayFetch: (bytes: number) => boolean): void {
+    this.fetchShort = 0;
+    if (this.#waiting.length === 0) return;
+    const left: PlannedFetch[] = [];
+    let welcome = true;
+    for (const range of this.#waiting) {
+      const runs = range.parts.map((part) => this.#byColumn.get(part.column)!);
+      welcome &&= mayFetch(range.end - range.start);
+      if (!welcome || !runs.every((run) => run.wantsPiece)) {
+        left.push(range);
+        continue;
+      }
+      if (this.#start(range, runs)) continue;
+      this.fetchShort = range.end - range.start;
+      welcome = false;
+      left.push(range);
+    }
+    this.#waiting = left;
+  }
+
+  #start(range: PlannedFetch, runs: readonly ColumnRun[]): boolean {
+    const { pool, transport, file, ledger, changed, onFetch } = this.#context;
+    const parts = range.parts.map((part, k) =>
+      runs[k]!.part(part.chunkStart, part.chunkStart + (part.end - part.start), part.start),
+    );
+    const began = performance.now();
+    const signal = this.#cancel.signal;
+    const fetch = RangeFetch.start({ pool, ledger, transport, file, range, parts, signal, onFreed: changed });
+    if (fetch === undefined) {
+      for (const [k, part] of parts.entries()) runs[k]!.detach(part);
+      return false;
+    }
+    for (const [k, part] of parts.entries()) runs[k]!.attach(part, fetch);
+    this.#fetching++;
+    void fetch.done.then((error) => {
+      this.#fetching--;
+      onFetch(range.end - range.start, performance.now() - began);
+      if (error !== undefined && !this.#closed) this.#fail(error);
+      changed();
+    });
+    return true;
+  }
+
+  #fail(error: Error): void {
+    this.failure ??= error;
+    this.#context.changed();
+  }
+
+  /** Told by a column: decoding failed. */
+  columnFailed(run: ColumnRun, error: Error): void {
+    const located =
+      error instanceof DecodeError
+        ? error.located({ file: this.#context.file.path, column: run.column.name, rowGroup: this.group.ordinal })
+        : error;
+    this.#fail(located);
+  }
+
+  /** The next rows that all columns have, at most `rowsMax`; undefined when there are none now. */
+  takeBatch(rowsMax: number, onReleased: () => void): Batch | undefined {
+    let rows = rowsMax;
+    for (const run of this.columns) rows = Math.min(rows, run.frontRows);
+    if (rows === 0) {
+      this.#checkEnd();
+      return undefined;
+    }
+    const slices: ColumnSlice[] = [];
+    const shared: SharedSegment[] = [];
+    for (const run of this.columns) {
+      const taken = run.take(rows);
+      shared.push(taken.shared);
+      slices.push({ column: run.column, segment: taken.shared.segment, start: taken.start, rows });
+    }
+    this.#rowsTaken += rows;
+    return new Batch(rows, slices, shared, onReleased);
+  }
+
+  /** When some column has ended and its rows are taken, no other may have rows left: the file contradicts itself. */
+  #checkEnd(): void {
+    if (!this.columns.some((run) => run.isOver)) return;
+    const longer = this.columns.find((run) => run.frontRows > 0);
+    if (longer === undefined) return;
+    const shorter = this.columns.find((run) => run.isOver)!;
+    this.#fail(
+      new DecodeError('METADATA', `has ${longer.rowsDecoded} rows or more`, {
+        file: this.#context.file.path,
+        column: longer.column.name,
+        rowGroup: this.group.ordinal,
+        expected: `${shorter.rowsDecoded}, as in column ${JSON.stringify(shorter.column.name)}`,
+      }),
+    );
+  }
+
+  /** Stops its requests and gives its memory back; bytes that were not consumed are entered under `reason`. */
+  close(reason: WasteReason): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#waiting = [];
+    this.#cancel.abort();
+    for (const run of this.columns) run.close(reason);
+  }
+
+  /** True while none of its rows have been taken: it can be given up and run again from its start. */
+  get isUntouched(): boolean {
+    return this.#rowsTaken === 0;
+  }
+}

@@ -1,0 +1,273 @@
+/**
+ * Decoder streams: a fixed number of worker threads, and the scheduler that puts unbounded flows (column chunks) on
+ * them. A flow goes to the least loaded stream when it first runs and stays there, since its state does. Each stream
+ * has a FIFO of 64 slots; what finds no slot waits here, in order. Nothing here fetches or waits for bytes.
+ */
+import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';
+import { type ChunkSpec, DecodeError, type InputPiece, LINE_BYTES, type Pool, type Segment } from '../../decode/index.ts';
+import { FLOWS_MAX, STREAM_FIFO_SLOTS } from '../limits.ts';
+import type { FromStream, StreamStart, ToStream } from './messages.ts';
+
+/** What a flow's owner hears. After `ended` or `failed` nothing more comes. */
+export interface FlowEvents {
+  segment(segment: Segment): void;
+  /** The current run is over (a segment is out, or memory was short); `run` may be called again. */
+  idle(): void;
+  consumed(bytes: number): void;
+  /** A slab of `bytes` did not fit beside the `usedBytes` of the pool then; the flow is idle. */
+  memoryShort(bytes: number, usedBytes: number): void;
+  /** Every value is out, or the flow was closed as asked. */
+  ended(complete: boolean): void;
+  failed(error: Error): void;
+}
+
+interface Stream {
+  readonly worker: Worker;
+  readonly port: MessagePort;
+  readonly bell: number;
+  /** Flows that are running on it: slots of its FIFO that are taken. */
+  occupancy: number;
+  readonly waiting: Flow[];
+  busyMs: number;
+}
+
+export class Flow {
+  readonly id: number;
+  readonly spec: ChunkSpec;
+  readonly events: FlowEvents;
+  busyMs = 0;
+  stream: Stream | undefined;
+  running = false;
+  over = false;
+  readonly mark: number;
+  readonly #streams: DecoderStreams;
+  readonly #early: InputPiece[] = [];
+
+  constructor(streams: DecoderStreams, id: number, spec: ChunkSpec, mark: number, events: FlowEvents) {
+    this.#streams = streams;
+    this.id = id;
+    this.spec = spec;
+    this.mark = mark;
+    this.events = events;
+  }
+
+  /** The next piece of the chunk, whose bytes are on their way. */
+  add(piece: InputPiece): void {
+    if (this.stream === undefined) this.#early.push(piece);
+    else this.#streams.post(this.stream, { kind: 'piece', flow: this.id, piece });
+  }
+
+  /** Chunk bytes [0, bytes) have arrived. */
+  arrived(bytes: number): void {
+    const lines = bytes === this.spec.byteLength ? Math.ceil(bytes / LINE_BYTES) : Math.floor(bytes / LINE_BYTES);
+    this.#streams.setMark(this, lines);
+  }
+
+  /** Asks for the next segment. */
+  run(): void {
+    if (this.over || this.running) return;
+    this.running = true;
+    this.#streams.enqueue(this);
+  }
+
+  /** Ends the flow early; `ended(false)` follows when its memory has been given back. */
+  close(): void {
+    this.#streams.closeFlow(this);
+  }
+
+  /** Pieces added before the flow had a stream. */
+  takeEarly(): InputPiece[] {
+    return this.#early.splice(0);
+  }
+}
+
+export class DecoderStreams {
+  readonly #pool: Pool;
+  readonly #streams: Stream[] = [];
+  readonly #flows = new Map<number, Flow>();
+  readonly #freeMarks: number[] = [];
+  readonly #words: number;
+  readonly #wordBytes: number;
+  #nextFlow = 1;
+  #failure: Error | undefined;
+  #closing = false;
+
+  /** Starts `count` decoder threads on the pool. Throws RangeError when the pool can't hold the marks. */
+  constructor(pool: Pool, count: number, verifyChecksums: boolean) {
+    this.#pool = pool;
+    this.#wordBytes = (FLOWS_MAX + count) * 4;
+    this.#words = pool.allocate(this.#wordBytes);
+    if (this.#words === 0) throw new RangeError(`the memory cap leaves no room for ${this.#wordBytes} bytes of marks`);
+    const first = this.#words >>> 2;
+    pool.i32.fill(0, first, first + FLOWS_MAX + count);
+    for (let k = FLOWS_MAX - 1; k >= 0; k--) this.#freeMarks.push(first + count + k);
+    for (let k = 0; k < count; k++) this.#streams.push(this.#start(first + k, verifyChecksums));
+  }
+
+  get count(): number {
+    return this.#streams.length;
+  }
+
+  /** Milliseconds that each stream has spent decoding. */
+  busyMs(): number[] {
+    return this.#streams.map((stream) => stream.busyMs);
+  }
+
+  #start(bell: number, verifyChecksums: boolean): Stream {
+    const { port1, port2 } = new MessageChannel();
+    const start: StreamStart = { memory: this.#pool.memory, bell, verifyChecksums };
+    const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
+    const worker = new Worker(new URL(`./decoder-worker.${extension}`, import.meta.url), {
+      workerData: { port: port2, start },
+      transferList: [port2],
+    });
+    const stream: Stream = { worker, port: port1, bell, occupancy: 0, waiting: [], busyMs: 0 };
+    port1.on('message', (message: FromStream) => this.#receive(stream, message));
+    worker.on('error', (error) => this.#fail(error instanceof Error ? error : new Error(String(error))));
+    worker.on('exit', (code) => {
+      if (!this.#closing) this.#fail(new Error(`a decoder thread ended with code ${code}`));
+    });
+    worker.unref();
+    port1.unref();
+    return stream;
+  }
+
+  /** A new flow, not running yet. Undefined when all marks are taken. Throws what ended a decoder thread. */
+  open(spec: ChunkSpec, events: FlowEvents): Flow | undefined {
+    if (this.#failure !== undefined) throw this.#failure;
+    const mark = this.#freeMarks.pop();
+    if (mark === undefined) return undefined;
+    Atomics.store(this.#pool.i32, mark, 0);
+    const flow = new Flow(this, this.#nextFlow++, spec, mark, events);
+    this.#flows.set(flow.id, flow);
+    return flow;
+  }
+
+  enqueue(flow: Flow): void {
+    if (flow.stream === undefined) {
+      const stream = this.#leastLoaded();
+      flow.stream = stream;
+      this.post(stream, { kind: 'open', flow: flow.id, spec: flow.spec, mark: flow.mark });
+      for (const piece of flow.takeEarly()) this.post(stream, { kind: 'piece', flow: flow.id, piece });
+    }
+    flow.stream.waiting.push(flow);
+    this.#fill(flow.stream);
+  }
+
+  #leastLoaded(): Stream {
+    let best = this.#streams[0]!;
+    const load = (stream: Stream): number => stream.occupancy + stream.waiting.length;
+    for (const stream of this.#streams) if (load(stream) < load(best)) best = stream;
+    return best;
+  }
+
+  #fill(stream: Stream): void {
+    while (stream.occupancy < STREAM_FIFO_SLOTS) {
+      const flow = stream.waiting.shift();
+      if (flow === undefined) return;
+      if (flow.over) continue;
+      stream.occupancy++;
+      this.post(stream, { kind: 'run', flow: flow.id });
+    }
+  }
+
+  post(stream: Stream, message: ToStream): void {
+    stream.port.postMessage(message);
+    this.#ring(stream);
+  }
+
+  setMark(flow: Flow, lines: number): void {
+    if (flow.over) return;
+    Atomics.store(this.#pool.i32, flow.mark, lines | 0);
+    if (flow.stream !== undefined && flow.running) this.#ring(flow.stream);
+  }
+
+  #ring(stream: Stream): void {
+    Atomics.add(this.#pool.i32, stream.bell, 1);
+    Atomics.notify(this.#pool.i32, stream.bell);
+  }
+
+  closeFlow(flow: Flow): void {
+    if (flow.over) return;
+    if (flow.stream === undefined) {
+      this.#retire(flow);
+      flow.events.ended(false);
+      return;
+    }
+    const at = flow.stream.waiting.indexOf(flow);
+    if (at >= 0) {
+      flow.stream.waiting.splice(at, 1);
+      flow.running = false;
+    }
+    this.post(flow.stream, { kind: 'close', flow: flow.id });
+  }
+
+  #receive(stream: Stream, message: FromStream): void {
+    const flow = this.#flows.get(message.flow);
+    if (flow === undefined) return;
+    switch (message.kind) {
+      case 'segment':
+        this.#stopRunning(stream, flow, message.busyMs);
+        if (message.segment !== undefined) flow.events.segment(message.segment);
+        flow.events.consumed(message.consumed);
+        if (message.end) {
+          this.#retire(flow);
+          flow.events.ended(true);
+        } else flow.events.idle();
+        break;
+      case 'consumed':
+        flow.events.consumed(message.consumed);
+        break;
+      case 'memory':
+        this.#stopRunning(stream, flow, message.busyMs);
+        flow.events.memoryShort(message.bytes, message.usedBytes);
+        break;
+      case 'error': {
+        this.#stopRunning(stream, flow, 0);
+        this.#retire(flow);
+        const { code, reason, place } = message.error;
+        flow.events.failed(new DecodeError(code, reason, place));
+        break;
+      }
+      case 'closed':
+        this.#stopRunning(stream, flow, 0);
+        this.#retire(flow);
+        flow.events.ended(false);
+    }
+    this.#fill(stream);
+  }
+
+  #stopRunning(stream: Stream, flow: Flow, busyMs: number): void {
+    if (flow.running) stream.occupancy--;
+    flow.running = false;
+    flow.busyMs += busyMs;
+    stream.busyMs += busyMs;
+  }
+
+  #retire(flow: Flow): void {
+    flow.over = true;
+    this.#flows.delete(flow.id);
+    this.#freeMarks.push(flow.mark);
+  }
+
+  #fail(error: Error): void {
+    this.#failure = error;
+    for (const flow of [...this.#flows.values()]) {
+      this.#retire(flow);
+      flow.events.failed(error);
+    }
+  }
+
+  /** Ends the threads; flows that are still open are lost. */
+  async close(): Promise<void> {
+    this.#closing = true;
+    const exits = this.#streams.map(({ worker }) => new Promise<void>((resolve) => worker.once('exit', () => resolve())));
+    for (const stream of this.#streams) {
+      stream.worker.ref();
+      this.post(stream, { kind: 'exit' });
+    }
+    await Promise.all(exits);
+    for (const stream of this.#streams) stream.port.close();
+    this.#pool.free(this.#words, this.#wordBytes);
+  }
+}

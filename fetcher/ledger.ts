@@ -1,0 +1,31 @@
+/**
+ * Where every byte that came over the wire went. Each landed byte is entered exactly once, as used or as wasted with
+ * its reason, so that used + wasted = landed holds by construction and is asserted against the transport's own count.
+ */
+export type WasteReason =
+  | 'gap' // between ranges that one request took together
+  | 'speculation' // fetched ahead for rows that nobody asked for in the end
+  | 'cancelled' // landed for a read that was given up before its end
+  | 'evicted'; // fetched ahead, dropped for want of memory, fetched again later
+
+export interface ByteLedger {
+  /** Directory, footers and indexes. */
+  metadata: number;
+  /** Bytes of column chunks that were decoded or handed on. */
+  used: number;
+  wasted: Record<WasteReason, number>;
+}
+
+export function newLedger(): ByteLedger {
+  return { metadata: 0, used: 0, wasted: { gap: 0, speculation: 0, cancelled: 0, evicted: 0 } };
+}
+
+/** All that was entered. */
+export function ledgerTotal(ledger: ByteLedger): number {
+  return ledger.metadata + ledger.used + wastedTotal(ledger);
+}
+
+export function wastedTotal(ledger: ByteLedger): number {
+  const { gap, speculation, cancelled, evicted } = ledger.wasted;
+  return gap + speculation + cancelled + evicted;
+}
