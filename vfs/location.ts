@@ -1,0 +1,108 @@
+/**
+ * Locations as people write them, to a source and a glob of paths within it:
+ *   rdma://host:port/path      a storage server; the port may be left out (7400)
+ *   file:///path               local files, absolute
+ *   path                       local files, relative to the working folder or absolute
+ * Paths may be globs (glob.ts); the path alone may be a file, a folder (everything below) or nothing (everything).
+ * In URLs %xx stands for a character that then has no special meaning; a plain path is taken as it is.
+ */
+import { resolve } from 'node:path';
+import { FetchError } from '../fetcher/index.ts';
+import type { Glob } from './glob.ts';
+import { escapeGlob, parseGlob } from './glob.ts';
+import { LOCATION_CHARACTERS_MAX } from './limits.ts';
+
+export interface Location {
+  /** As it was written. */
+  readonly text: string;
+  readonly scheme: 'rdma' | 'file';
+  /** host:port of a server; '' for local files. */
+  readonly authority: string;
+  /** Paths within the source, no leading slash; local ones are relative to the root folder "/". */
+  readonly glob: Glob;
+}
+
+const RDMA_PORT = 7400;
+const FORMS = 'write rdma://host:port/path, file:///path, or a local path';
+
+/** Throws FetchError BAD_URL with what to write instead. */
+export function parseLocation(text: string, workingFolder = process.cwd()): Location {
+  if (text.length > LOCATION_CHARACTERS_MAX) {
+    throw bad(text.slice(0, 80), `is longer than ${LOCATION_CHARACTERS_MAX} characters`);
+  }
+  if (text === '') throw new FetchError('BAD_URL', `the location is empty: ${FORMS}`);
+  if (text.includes('\0')) throw bad(text, 'holds a NUL character');
+  const [, scheme, rest = ''] = /^([a-z][a-z0-9+.-]*):\/\/(.*)$/is.exec(text) ?? [];
+  switch (scheme?.toLowerCase()) {
+    case undefined:
+      return parseBare(text, workingFolder);
+    case 'rdma':
+      return parseRdma(text, rest);
+    case 'file':
+      return parseFile(text, rest);
+    default:
+      throw bad(text, `has the scheme ${scheme}://, which is not supported: ${FORMS}`);
+  }
+}
+
+function bad(text: string, why: string): FetchError {
+  return new FetchError('BAD_URL', `${JSON.stringify(text)} ${why}`);
+}
+
+function parseBare(text: string, workingFolder: string): Location {
+  const [, scheme] = /^(file|rdma):/i.exec(text) ?? [];
+  if (scheme !== undefined) throw bad(text, `lacks the slashes after ${scheme}: — ${FORMS}`);
+  const absolute = text.startsWith('/') ? resolve(text) : resolve('/', `${escapeGlob(resolve(workingFolder))}/${text}`);
+  return { text, scheme: 'file', authority: '', glob: parseGlob(absolute.slice(1)) };
+}
+
+function parseFile(text: string, rest: string): Location {
+  const slash = rest.indexOf('/');
+  const host = slash < 0 ? rest : rest.slice(0, slash);
+  if (slash < 0 || (host !== '' && host.toLowerCase() !== 'localhost')) {
+    throw bad(
+      text,
+      `names the host ${JSON.stringify(host)}: local files are file:///absolute/path, with three slashes`,
+    );
+  }
+  const path = cleanPath(text, rest.slice(slash));
+  return { text, scheme: 'file', authority: '', glob: parseGlob(path) };
+}
+
+function parseRdma(text: string, rest: string): Location {
+  const slash = rest.indexOf('/');
+  const authority = slash < 0 ? rest : rest.slice(0, slash);
+  const form = 'write rdma://host:port/path';
+  if (authority.includes('@')) throw bad(text, `holds a user name, which is not supported: ${form}`);
+  const [, host, port] = /^(\[[0-9a-f:.]+\]|[^:[\]\s?#*{}]+)(?::(\d+))?$/i.exec(authority) ?? [];
+  if (host === undefined) throw bad(text, `has no valid host and port: ${form}`);
+  const number = port === undefined ? RDMA_PORT : Number(port);
+  if (number < 1 || number > 65535) throw bad(text, `has the port ${port}: ports are 1 to 65535`);
+  const path = cleanPath(text, slash < 0 ? '' : rest.slice(slash));
+  return { text, scheme: 'rdma', authority: `${host}:${number}`, glob: parseGlob(path) };
+}
+
+/** Decodes %xx and drops empty and "." segments. ".." is refused: nothing is above a source. */
+function cleanPath(text: string, path: string): string {
+  const segments: string[] = [];
+  for (const raw of path.split('/')) {
+    const segment = decodeSegment(text, raw);
+    if (segment === '' || segment === '.') continue;
+    if (segment === '..') throw bad(text, 'has a segment "..": write the path without it');
+    segments.push(segment);
+  }
+  return segments.join('/');
+}
+
+function decodeSegment(text: string, segment: string): string {
+  return segment.replace(/(?:%[0-9a-f]{2})+/gi, (escaped) => {
+    let decoded: string;
+    try {
+      decoded = decodeURIComponent(escaped);
+    } catch {
+      throw bad(text, `has ${escaped}, which is not UTF-8: write a percent sign in a name as %25`);
+    }
+    if (decoded.includes('/') || decoded.includes('\0')) throw bad(text, `has ${escaped}, which no name can hold`);
+    return escapeGlob(decoded);
+  });
+}

@@ -1,0 +1,204 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { parquetWriteBuffer } from 'hyparquet-writer';
+import { DecodeError } from '../../decode/index.ts';
+import type { FetchErrorCode, FileVersion, ReadOptions, Transport } from '../../fetcher/index.ts';
+import { FetchError } from '../../fetcher/index.ts';
+import type { Source } from '../source.ts';
+import { openSourceWith } from '../source.ts';
+
+const PARQUET = new Uint8Array(
+  parquetWriteBuffer({ columnData: [{ name: 'a', data: [1, 2, 3], type: 'INT32' as const }] }),
+);
+
+/** Files in memory by path, under the transport's contract; counts its calls. */
+class Files implements Transport {
+  readonly listed: string[] = [];
+  reads = 0;
+  readonly bytes = new Map<string, Uint8Array>();
+  etag = 'v1';
+
+  constructor(...paths: string[]) {
+    for (const path of paths) this.bytes.set(path, PARQUET);
+  }
+
+  async list(prefix: string): Promise<FileVersion[]> {
+    this.listed.push(prefix);
+    return [...this.bytes]
+      .filter(([path]) => prefix === '' || path === prefix || path.startsWith(`${prefix}/`))
+      .sort(([a], [b]) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
+      .map(([path, { length }]) => ({ path, length, etag: this.etag, modifiedMs: 0 }));
+  }
+
+  async read(file: FileVersion, start: number, into: Uint8Array, options: ReadOptions = {}): Promise<void> {
+    this.reads++;
+    await new Promise((resolve) => setImmediate(resolve));
+    if (options.signal?.aborted) throw new FetchError('CANCELLED', 'cancelled');
+    if (file.etag !== this.etag) throw new FetchError('STALE', file.path);
+    into.set(this.bytes.get(file.path)!.subarray(start, start + into.length));
+  }
+
+  async close(): Promise<void> {}
+}
+
+async function open(files: Files, text: string, path?: string): Promise<{ source: Source; urls: string[] }> {
+  const urls: string[] = [];
+  const counters = { requests: 0, bytesOnWire: 0, bytesDirectory: 0, bytesDiscarded: 0, retries: 0, reconnects: 0 };
+  const source = await openSourceWith(
+    async (url) => {
+      urls.push(url);
+      const inner = decodeURIComponent(new URL(url).pathname).replace(/^\/|\/$/g, '');
+      return { transport: files, path: path ?? inner, counters };
+    },
+    text,
+    { workingFolder: '/' },
+  );
+  return { source, urls };
+}
+
+async function names(files: Files, text: string): Promise<string[]> {
+  const { source } = await open(files, text);
+  return (await source.list()).map((file) => file.path);
+}
+
+async function refuses(act: Promise<unknown>, code: FetchErrorCode, reason: RegExp): Promise<void> {
+  await assert.rejects(
+    act,
+    (error) => error instanceof FetchError && error.code === code && reason.test(error.message),
+  );
+}
+
+test('a location is a file, a folder, a glob or everything', async () => {
+  const files = new Files('a/x.parquet', 'a/b/y.parquet', 'a/b/notes.txt', 'ab/z.parquet', 'c.parquet');
+  assert.deepEqual(await names(files, 'rdma://h/a/x.parquet'), ['a/x.parquet']);
+  assert.deepEqual(await names(files, 'rdma://h/a'), ['a/b/y.parquet', 'a/x.parquet']);
+  assert.deepEqual(await names(files, 'rdma://h/a/'), ['a/b/y.parquet', 'a/x.parquet']);
+  assert.deepEqual(await names(files, 'rdma://h/*/*.parquet'), ['a/x.parquet', 'ab/z.parquet']);
+  assert.deepEqual(await names(files, 'rdma://h/a/**'), ['a/b/notes.txt', 'a/b/y.parquet', 'a/x.parquet']);
+  assert.deepEqual(await names(files, 'rdma://h'), ['a/b/y.parquet', 'a/x.parquet', 'ab/z.parquet', 'c.parquet']);
+  assert.deepEqual(await names(files, 'rdma://h/a/b/notes.txt'), ['a/b/notes.txt']);
+});
+
+test('only what lies under the literal part is listed', async () => {
+  const files = new Files('lake/year=2024/1.parquet', 'lake/year=2024/2.parquet', 'other/3.parquet');
+  assert.deepEqual(await names(files, 'rdma://h/lake/year=2024/[1-9].parquet'), [
+    'lake/year=2024/1.parquet',
+    'lake/year=2024/2.parquet',
+  ]);
+  assert.deepEqual(await names(files, 'rdma://h/lake/year=2024/2.parquet'), ['lake/year=2024/2.parquet']);
+  assert.deepEqual(files.listed, ['lake/year=2024', 'lake/year=2024/2.parquet']);
+});
+
+test('the transport may call the folder as it likes', async () => {
+  // A transport whose root is the folder of the URL, not that of the source.
+  const files = new Files('1.parquet', 'sub/2.parquet');
+  const { source, urls } = await open(files, 'file:///data/odd%20%5B1%5D/**/*.parquet', '');
+  assert.deepEqual(urls, ['file:///data/odd%20%5B1%5D/']);
+  assert.deepEqual(
+    (await source.list()).map((file) => file.path),
+    ['1.parquet', 'sub/2.parquet'],
+  );
+  assert.deepEqual(files.listed, ['']);
+});
+
+test('a file that is named like a glob is that file', async () => {
+  const files = new Files('part[1].parquet', 'part1.parquet', 'x/{a,b}/1.parquet', 'x/a/1.parquet');
+  assert.deepEqual(await names(files, 'part[1].parquet'), ['part[1].parquet']);
+  assert.deepEqual(await names(files, 'part[0-9].parquet'), ['part1.parquet']);
+  assert.deepEqual(await names(files, 'x/{a,b}'), ['x/{a,b}/1.parquet']);
+  assert.deepEqual(await names(files, 'x/{a,c}/*'), ['x/a/1.parquet']);
+});
+
+test('nothing there is an error that says what is', async () => {
+  const files = new Files('a/x.parquet', 'a/y.parquet');
+  await refuses(names(files, 'rdma://h/b/*.parquet'), 'NOT_FOUND', /"rdma:\/\/h\/b\/\*.parquet".*nothing in "b\/"/);
+  await refuses(names(files, 'rdma://h/a/*.pq'), 'NOT_FOUND', /2 other files, such as "a\/x.parquet"/);
+  await refuses(names(files, 'rdma://h/c.parquet'), 'NOT_FOUND', /no Parquet file/);
+  await refuses(names(new Files(), 'rdma://h'), 'NOT_FOUND', /the source has no files/);
+});
+
+test('stat and open by path or by version', async () => {
+  const files = new Files('a/x.parquet');
+  const { source } = await open(files, 'rdma://h/a');
+  const version = await source.stat('a/x.parquet');
+  assert.deepEqual(version, { path: 'a/x.parquet', length: PARQUET.length, etag: 'v1', modifiedMs: 0 });
+  await refuses(source.stat('a'), 'NOT_FOUND', /no file "a"/);
+  await refuses(source.open('a/z.parquet'), 'NOT_FOUND', /a\/z.parquet/);
+  assert.deepEqual((await source.open('a/x.parquet')).version, version);
+  assert.equal((await source.open(version)).version, version);
+});
+
+test('any range reads exactly, or fails with a code', async () => {
+  const files = new Files('x.parquet');
+  const { source } = await open(files, 'rdma://h');
+  const file = await source.open('x.parquet');
+  const { length } = PARQUET;
+  assert.deepEqual(await file.read({ start: 0, end: 4 }), PARQUET.subarray(0, 4));
+  assert.deepEqual(await file.read({ start: length - 4, end: length }), PARQUET.subarray(-4));
+  const into = new Uint8Array(new SharedArrayBuffer(10), 2, 4);
+  assert.equal(await file.read({ start: 1, end: 5 }, into), into);
+  assert.deepEqual([...into], [...PARQUET.subarray(1, 5)]);
+  const before = files.reads;
+  assert.equal((await file.read({ start: length, end: length })).length, 0);
+  assert.equal(files.reads, before);
+  for (const [start, end] of [
+    [-1, 4],
+    [5, 4],
+    [0, length + 1],
+    [0.5, 4],
+    [0, Number.NaN],
+    [2 ** 53, 2 ** 53],
+  ]) {
+    await refuses(file.read({ start: start!, end: end! }), 'OUT_OF_RANGE', /x.parquet/);
+  }
+  await assert.rejects(file.read({ start: 0, end: 4 }, new Uint8Array(5)), RangeError);
+  const huge = await source.open({ path: 'x.parquet', length: 2 ** 50, etag: 'v1', modifiedMs: 0 });
+  await refuses(huge.read({ start: 0, end: 2 ** 49 }), 'MEMORY', /at once/);
+});
+
+test('closing a file cancels its reads, a changed file is stale', async () => {
+  const files = new Files('x.parquet');
+  const { source } = await open(files, 'rdma://h');
+  const file = await source.open('x.parquet');
+  const reading = file.read({ start: 0, end: 4 });
+  file.close();
+  await refuses(reading, 'CANCELLED', /cancelled/);
+  await refuses(file.read({ start: 0, end: 4 }), 'CLOSED', /x.parquet/);
+  await refuses(file.footer(), 'CLOSED', /x.parquet/);
+  const other = await source.open('x.parquet');
+  files.etag = 'v2';
+  await refuses(other.read({ start: 0, end: 4 }), 'STALE', /x.parquet/);
+  const again = await source.open('x.parquet');
+  assert.equal((await again.read({ start: 0, end: 4 })).length, 4);
+});
+
+test('a footer is fetched once for each version', async () => {
+  const files = new Files('x.parquet', 'y.parquet');
+  const { source } = await open(files, 'rdma://h');
+  const [one, two] = [await source.open('x.parquet'), await source.open('x.parquet')];
+  const [first, second] = await Promise.all([one.footer(), two.footer()]);
+  assert.equal(first, second);
+  assert.equal(first.numRows, 3);
+  assert.equal(files.reads, 1);
+  assert.deepEqual(source.footers, { bytes: PARQUET.length, requests: 1 });
+  files.etag = 'v2';
+  const changed = await source.open('x.parquet');
+  assert.notEqual(await changed.footer(), first);
+  assert.equal(files.reads, 2);
+});
+
+test('a footer that failed is tried again', async () => {
+  const files = new Files('x.parquet');
+  files.bytes.set(
+    'x.parquet',
+    PARQUET.map((byte, i) => (i === PARQUET.length - 1 ? 0 : byte)),
+  );
+  const { source } = await open(files, 'rdma://h');
+  const file = await source.open('x.parquet');
+  const refused = (error: unknown) => error instanceof DecodeError && error.place.file === 'x.parquet';
+  await assert.rejects(file.footer(), refused);
+  await assert.rejects(file.footer(), refused);
+  assert.equal(files.reads, 2);
+  files.bytes.set('x.parquet', PARQUET);
+  assert.equal((await file.footer()).numRows, 3);
+});
