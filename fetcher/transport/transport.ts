@@ -32,11 +32,23 @@ export interface Transport {
   close(): Promise<void>;
 }
 
-/** What a transport counts; wrappers and reports read it. All are totals since it was opened. */
+/**
+ * What a transport counts; wrappers and reports read it. All are totals since it was opened. At rest
+ * `bytesOnWire` = `bytesDirectory` + `bytesDiscarded` + the last `onArrived` of every read, failed and cancelled ones too.
+ */
 export interface TransportCounters {
+  /** Requests sent: a large read takes several. */
   requests: number;
   /** Payload bytes that came over the wire, whether or not they could be used. */
   bytesOnWire: number;
+  /** Of these, bytes of directories: what it took to know the files. */
+  bytesDirectory: number;
+  /** Of these, bytes that no read reported as arrived: they came for reads that had failed or been cancelled, or came twice. */
+  bytesDiscarded: number;
   retries: number;
   reconnects: number;
+}
+
+export function newTransportCounters(): TransportCounters {
+  return { requests: 0, bytesOnWire: 0, bytesDirectory: 0, bytesDiscarded: 0, retries: 0, reconnects: 0 };
 }

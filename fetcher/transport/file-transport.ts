@@ -1,0 +1,168 @@
+/**
+ * Local files (`file://`) as a source: pread into the destination. A file's version is checked when it is opened for
+ * reading and again after each read's last byte; since it is compared with the version that the caller holds, a file that
+ * stat knows to have changed is never read without an error. Links are followed where the user's own shell would.
+ */
+import { constants, type Dirent } from 'node:fs';
+import { type FileHandle, open, readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { comparePaths, type VersionStat, versionEtag } from '../../storage-server/protocol/index.ts';
+import { FetchError } from '../errors.ts';
+import { FILE_READ_BYTES, OPEN_FILES_MAX } from './limits.ts';
+import { checkRange, throwIfCancelled } from './range.ts';
+import type { FileVersion, ReadOptions, Transport, TransportCounters } from './transport.ts';
+
+interface OpenHandle {
+  readonly opening: Promise<FileHandle>;
+  users: number;
+}
+
+export class FileTransport implements Transport {
+  readonly #root: string;
+  readonly #counters: TransportCounters;
+  /** By path and etag, the least recently used first. */
+  readonly #handles = new Map<string, OpenHandle>();
+  #closed = false;
+
+  /** Serves the files below `root`, an absolute path of a folder. */
+  constructor(root: string, counters: TransportCounters) {
+    this.#root = root;
+    this.#counters = counters;
+  }
+
+  async list(prefix: string): Promise<readonly FileVersion[]> {
+    this.#throwIfClosed();
+    const found: FileVersion[] = [];
+    const slash = prefix.lastIndexOf('/');
+    const folder = slash < 0 ? '' : prefix.slice(0, slash);
+    if (folder.split('/').includes('..')) throw new FetchError('NOT_FOUND', `${prefix} leaves the source`);
+    await this.#walk(folder, prefix, found);
+    return found.sort((a, b) => comparePaths(a.path, b.path));
+  }
+
+  async read(file: FileVersion, start: number, into: Uint8Array, options: ReadOptions = {}): Promise<void> {
+    checkRange(file, start, into.byteLength);
+    throwIfCancelled(file, options.signal);
+    this.#throwIfClosed();
+    const key = `${file.etag} ${file.path}`;
+    const handle = this.#acquire(key, file);
+    let arrived = 0;
+    let landed = 0;
+    try {
+      const opened = await handle.opening;
+      while (landed < into.byteLength) {
+        throwIfCancelled(file, options.signal);
+        this.#throwIfClosed();
+        const piece = into.subarray(landed, landed + FILE_READ_BYTES);
+        const { bytesRead } = await opened.read(piece, 0, piece.byteLength, start + landed);
+        this.#counters.requests++;
+        this.#counters.bytesOnWire += bytesRead;
+        landed += bytesRead;
+        await checkVersion(opened, file);
+        if (bytesRead === 0) throw new FetchError('STALE', `${file.path} is shorter than it was`);
+        throwIfCancelled(file, options.signal);
+        arrived = landed;
+        options.onArrived?.(arrived);
+      }
+    } catch (error) {
+      throw asFetchError(error, file.path);
+    } finally {
+      this.#counters.bytesDiscarded += landed - arrived;
+      handle.users--;
+      this.#evict();
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#evict();
+  }
+
+  #acquire(key: string, file: FileVersion): OpenHandle {
+    const known = this.#handles.get(key);
+    const handle = known ?? { opening: openVersion(join(this.#root, file.path), file), users: 0 };
+    this.#handles.delete(key);
+    this.#handles.set(key, handle);
+    handle.users++;
+    // One that failed to open, or whose file has changed, is not kept.
+    if (known === undefined) handle.opening.catch(() => this.#handles.delete(key));
+    return handle;
+  }
+
+  #evict(): void {
+    const max = this.#closed ? 0 : OPEN_FILES_MAX;
+    for (const [key, handle] of this.#handles) {
+      if (this.#handles.size <= max) return;
+      if (handle.users > 0) continue;
+      this.#handles.delete(key);
+      handle.opening.then((opened) => opened.close()).catch(() => {});
+    }
+  }
+
+  #throwIfClosed(): void {
+    if (this.#closed) throw new FetchError('CLOSED', 'the transport is closed');
+  }
+
+  async #walk(folder: string, prefix: string, found: FileVersion[]): Promise<void> {
+    let entries: Dirent[];
+    try {
+      entries = await readdir(join(this.#root, folder), { withFileTypes: true });
+    } catch (error) {
+      if (isGone(error)) return;
+      throw asFetchError(error, folder === '' ? this.#root : folder);
+    }
+    for (const entry of entries) {
+      const path = folder === '' ? entry.name : `${folder}/${entry.name}`;
+      if (!path.startsWith(prefix) && !prefix.startsWith(`${path}/`)) continue;
+      if (entry.isDirectory()) await this.#walk(path, prefix, found);
+      else if (entry.isFile() || entry.isSymbolicLink()) await this.#found(path, found);
+    }
+  }
+
+  async #found(path: string, found: FileVersion[]): Promise<void> {
+    try {
+      const version = await stat(join(this.#root, path), { bigint: true });
+      // A link to a folder is not followed: it may lead back to where it lies.
+      if (version.isFile()) found.push(fileVersion(path, version));
+    } catch (error) {
+      if (!isGone(error)) throw asFetchError(error, path);
+    }
+  }
+}
+
+function fileVersion(path: string, version: VersionStat): FileVersion {
+  return {
+    path,
+    length: Number(version.size),
+    etag: versionEtag(version),
+    modifiedMs: Number(version.mtimeNs / 1_000_000n),
+  };
+}
+
+async function openVersion(localPath: string, file: FileVersion): Promise<FileHandle> {
+  const opened = await open(localPath, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    await checkVersion(opened, file);
+    return opened;
+  } catch (error) {
+    await opened.close();
+    throw error;
+  }
+}
+
+async function checkVersion(opened: FileHandle, file: FileVersion): Promise<void> {
+  if (versionEtag(await opened.stat({ bigint: true })) !== file.etag) {
+    throw new FetchError('STALE', `${file.path} has changed since it was opened`);
+  }
+}
+
+function isGone(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException;
+  return code === 'ENOENT' || code === 'ENOTDIR';
+}
+
+function asFetchError(error: unknown, path: string): FetchError {
+  if (error instanceof FetchError) return error;
+  const { message } = error as Error;
+  return new FetchError(isGone(error) ? 'STALE' : 'SERVER', `${path}: ${message}`, { cause: error });
+}

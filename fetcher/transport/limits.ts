@@ -1,0 +1,62 @@
+/** Bounds and defaults of the transports, with their reasons. Options of `openTransport` override the defaults. */
+
+/** Port of a storage server when the URL names none. */
+export const DEFAULT_PORT = 7400;
+
+/** Work requests of one queue pair that may be posted and not completed. */
+export const QUEUE_DEPTH = 128;
+
+/** READs of one queue pair that may be on the wire. */
+export const OUTSTANDING_MAX = 16;
+
+/** Largest READ, bytes: what a cancelled read may still have to take is a few of these, and a frame is as large. */
+export const READ_BYTES_MAX = 1024 * 1024;
+
+/**
+ * Bytes of READs on the wire per queue pair. More than latency x bandwidth of a fast link (10 Gbit/s x 5 ms = 6 MiB),
+ * little enough that an urgent read does not wait long behind it.
+ */
+export const WINDOW_BYTES = 8 * 1024 * 1024;
+
+/** Queue pairs per source. */
+export const CONNECTIONS = 1;
+
+/** Reads of one source that may be under way. */
+export const CONCURRENCY = 32;
+
+/** Time to connect, shake hands, milliseconds. */
+export const CONNECT_MS = 5_000;
+
+/** Time without any progress after which a source counts as stalled, milliseconds. */
+export const STALL_MS = 10_000;
+
+/** How long a cancelled read waits for bytes that are about to land, before its connection is cut, milliseconds. */
+export const CANCEL_GRACE_MS = 1_000;
+
+/** How long closing waits for the server's goodbye, milliseconds. */
+export const CLOSE_GRACE_MS = 1_000;
+
+/** Attempts of one read without progress in between. */
+export const RETRY_ATTEMPTS = 6;
+
+/** First and largest backoff, milliseconds; the wait is a random part of it (full jitter). */
+export const RETRY_BASE_MS = 50;
+export const RETRY_CAP_MS = 3_000;
+
+/**
+ * Retries that a source may have in a row over all its reads; a token comes back with every read that succeeds. Keeps a
+ * source that is down from being stormed.
+ */
+export const RETRY_BUDGET = 100;
+
+/** Buffer that frames of small READs are received into, bytes; a copy is cheaper than a system call for each part. */
+export const STAGING_BYTES = 64 * 1024;
+
+/** A READ with less than this left to come is received through the staging buffer, bytes. */
+export const STAGED_READ_BYTES_MAX = 16 * 1024;
+
+/** One pread of a local file, bytes: the steps in which arrival is told and cancellation is noticed. */
+export const FILE_READ_BYTES = 1024 * 1024;
+
+/** Descriptors of local files kept open. */
+export const OPEN_FILES_MAX = 128;

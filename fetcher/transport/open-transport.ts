@@ -1,0 +1,142 @@
+/**
+ * From a URL to a transport with everything that belongs to it: the source itself, stall timer, bound on concurrency,
+ * retries. The path within the source comes back as the user wrote it (percent sequences decoded), globs and all.
+ *
+ *     rdma://host[:port]/path     file:///path
+ */
+import { stat } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+import { FetchError } from '../errors.ts';
+import { FileTransport } from './file-transport.ts';
+import {
+  CONCURRENCY,
+  CONNECT_MS,
+  CONNECTIONS,
+  DEFAULT_PORT,
+  OUTSTANDING_MAX,
+  QUEUE_DEPTH,
+  READ_BYTES_MAX,
+  STALL_MS,
+  WINDOW_BYTES,
+} from './limits.ts';
+import { QueuePairTransport } from './queue-pair-transport.ts';
+import { newTransportCounters, type Transport, type TransportCounters } from './transport.ts';
+import { withLimit } from './with-limit.ts';
+import { type RetryPolicy, withRetry } from './with-retry.ts';
+import { withStallTimer } from './with-stall-timer.ts';
+
+export interface OpenTransportOptions {
+  /** Reads under way at a time. */
+  readonly concurrency?: number;
+  /** Queue pairs to one server at most. */
+  readonly connections?: number;
+  /** Time to connect and shake hands, milliseconds. */
+  readonly connectMs?: number;
+  /** Time without progress after which a read fails or is tried again, milliseconds. */
+  readonly stallMs?: number;
+  /** A CRC-32 over every frame's payload. */
+  readonly checksum?: boolean;
+  /** Largest READ, bytes. */
+  readonly readBytesMax?: number;
+  /** Bytes on the wire per queue pair. */
+  readonly windowBytes?: number;
+  /** READs on the wire per queue pair. */
+  readonly outstandingMax?: number;
+  readonly retry?: Partial<RetryPolicy>;
+  /** Put around the source itself, inside retries: tests inject faults here. */
+  readonly wrap?: (source: Transport) => Transport;
+}
+
+export interface OpenedTransport {
+  readonly transport: Transport;
+  /** Path or glob within the source; '' if the URL names none. */
+  readonly path: string;
+  readonly counters: Readonly<TransportCounters>;
+}
+
+/**
+ * Opens the source that a URL lies in. Nothing is sent yet: a server that is not there shows with the first
+ * list or read. Throws FetchError BAD_URL, or NOT_FOUND for a local folder that does not exist.
+ */
+export async function openTransport(url: string, options: OpenTransportOptions = {}): Promise<OpenedTransport> {
+  const counters = newTransportCounters();
+  const { source, path } = await openSource(url, options, counters);
+  const stalls = withStallTimer(options.wrap?.(source) ?? source, 2 * (options.stallMs ?? STALL_MS));
+  const limited = withLimit(stalls, options.concurrency ?? CONCURRENCY);
+  return { transport: withRetry(limited, counters, options.retry), path, counters };
+}
+
+async function openSource(
+  url: string,
+  options: OpenTransportOptions,
+  counters: TransportCounters,
+): Promise<{ source: Transport; path: string }> {
+  if (url.startsWith('rdma://')) {
+    const { host, port, path } = parseServerUrl(url);
+    return { source: new QueuePairTransport({ host, port, counters, ...queuePairOptions(options) }), path };
+  }
+  if (url.startsWith('file://')) {
+    const { root, path } = await splitLocalPath(parseFileUrl(url));
+    return { source: new FileTransport(root, counters), path };
+  }
+  throw new FetchError('BAD_URL', `${url}: expected rdma://host:port/path or file:///path`);
+}
+
+function queuePairOptions(options: OpenTransportOptions) {
+  return {
+    connections: options.connections ?? CONNECTIONS,
+    connectMs: options.connectMs ?? CONNECT_MS,
+    stallMs: options.stallMs ?? STALL_MS,
+    checksum: options.checksum ?? false,
+    queueDepth: QUEUE_DEPTH,
+    outstandingMax: options.outstandingMax ?? OUTSTANDING_MAX,
+    readBytesMax: options.readBytesMax ?? READ_BYTES_MAX,
+    windowBytes: options.windowBytes ?? WINDOW_BYTES,
+  };
+}
+
+const SERVER_URL =
+  /^rdma:\/\/(?:\[(?<v6>[0-9a-fA-F:.]+)\]|(?<host>[^/:@[\]\s]+))(?::(?<port>\d{1,5}))?(?:\/(?<path>.*))?$/s;
+
+// Not `new URL`: it would read "?" of a glob as a query and fold "..".
+function parseServerUrl(url: string): { host: string; port: number; path: string } {
+  const parts = SERVER_URL.exec(url)?.groups;
+  if (parts === undefined) throw new FetchError('BAD_URL', `${url}: expected rdma://host:port/path`);
+  const port = Number(parts.port ?? DEFAULT_PORT);
+  if (port < 1 || port > 65535) throw new FetchError('BAD_URL', `${url}: no port ${port}`);
+  return { host: (parts.v6 ?? parts.host)!, port, path: decodePath(parts.path ?? '', url) };
+}
+
+function parseFileUrl(url: string): string {
+  const path = /^file:\/\/(?:localhost)?(\/.*)$/s.exec(url)?.[1];
+  if (path === undefined) throw new FetchError('BAD_URL', `${url}: expected file:///absolute/path`);
+  return decodePath(path, url);
+}
+
+function decodePath(path: string, url: string): string {
+  try {
+    return decodeURIComponent(path);
+  } catch (cause) {
+    throw new FetchError('BAD_URL', `${url}: a "%" that is meant as it stands is written "%25"`, { cause });
+  }
+}
+
+const GLOB_CHARACTERS = /[*?[\]{}]/;
+
+/**
+ * The folder to open and the path within it: the folder itself with '', a file with its name, or the last folder in
+ * front of the first segment with a glob character, unless a file of that very name exists.
+ */
+async function splitLocalPath(local: string): Promise<{ root: string; path: string }> {
+  const whole = await stat(local).catch(() => undefined);
+  if (whole?.isDirectory()) return { root: resolve(local), path: '' };
+  const segments = local.split('/');
+  const glob = whole === undefined ? segments.findIndex((segment) => GLOB_CHARACTERS.test(segment)) : -1;
+  const at = glob < 0 ? segments.length - 1 : glob;
+  const root = segments.slice(0, at).join('/') || '/';
+  const found = await stat(root).catch(() => undefined);
+  if (!found?.isDirectory()) {
+    throw new FetchError('NOT_FOUND', `${glob < 0 ? local : root} does not exist (in ${dirname(root)})`);
+  }
+  return { root: resolve(root), path: segments.slice(at).join('/') };
+}

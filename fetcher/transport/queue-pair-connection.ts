@@ -1,0 +1,178 @@
+/**
+ * One queue pair over one TCP connection: connect, handshake, bytes to and from the socket, the stall timer, the end. The
+ * socket reads into the buffers that the pair names (`onread`), so payloads land in their destination without a copy.
+ */
+import { connect, type OnReadOpts, type Socket } from 'node:net';
+import {
+  decodeWelcome,
+  encodeClose,
+  encodeHello,
+  isProtocolError,
+  REFUSAL,
+  type Refused,
+  refusalName,
+  WC,
+  WELCOME_BYTES,
+  type Welcome,
+} from '../../storage-server/protocol/index.ts';
+import { FetchError } from '../errors.ts';
+import { type Completion, QueuePair } from './queue-pair.ts';
+
+export interface ConnectOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly connectMs: number;
+  readonly stallMs: number;
+  readonly checksum: boolean;
+  readonly queueDepth: number;
+  readonly outstandingMax: number;
+  readonly readBytesMax: number;
+}
+
+export interface ConnectionEvents {
+  onCompletion(completion: Completion): void;
+  onPayload(bytes: number, discarded: number): void;
+  /** The connection has ended; called once, after the completions. */
+  onEnd(reason: string): void;
+}
+
+/** Connects and shakes hands. Rejects with FetchError REFUSED, PROTOCOL or LOST. */
+export function connectQueuePair(options: ConnectOptions, events: ConnectionEvents): Promise<QueuePairConnection> {
+  return new Promise((resolve, reject) => {
+    const connection: QueuePairConnection = new QueuePairConnection(options, events, (error) => {
+      if (error === undefined) resolve(connection);
+      else reject(error);
+    });
+  });
+}
+
+export class QueuePairConnection {
+  readonly pair: QueuePair;
+  readonly #socket: Socket;
+  readonly #events: ConnectionEvents;
+  readonly #peer: string;
+  #welcomeBytes = new Uint8Array(WELCOME_BYTES);
+  #welcomeTaken = 0;
+  #welcome: Welcome | undefined;
+  #refused: Refused | undefined;
+  #settle: ((error: FetchError | undefined) => void) | undefined;
+  #timer: NodeJS.Timeout;
+  #ended = false;
+  #onClosed: (() => void) | undefined;
+
+  constructor(options: ConnectOptions, events: ConnectionEvents, settle: (error: FetchError | undefined) => void) {
+    this.#events = events;
+    this.#settle = settle;
+    this.#peer = `${options.host}:${options.port}`;
+    this.pair = new QueuePair({
+      send: (bytes) => this.#socket.write(bytes),
+      onCompletion: (completion) => events.onCompletion(completion),
+      onError: () => this.#socket.destroy(),
+      onPayload: (bytes, discarded) => events.onPayload(bytes, discarded),
+    });
+    this.pair.modify('INIT');
+    const onread: OnReadOpts = {
+      buffer: () => this.#target(),
+      callback: (bytes) => this.#received(bytes),
+    };
+    this.#socket = connect({ host: options.host, port: options.port, noDelay: true, keepAlive: true, onread });
+    this.#timer = setTimeout(() => this.#end('no answer to the handshake in time'), options.connectMs);
+    this.#socket.once('connect', () => this.#socket.write(encodeHello(options)));
+    this.#socket.on('error', (error) => this.#end(error.message));
+    this.#socket.on('end', () => this.#end('the server ended the connection'));
+    this.#socket.on('close', () => {
+      this.#end('the connection was lost');
+      this.#onClosed?.();
+    });
+    this.#socket.setTimeout(options.stallMs, () => {
+      if (this.pair.outstanding > 0)
+        this.pair.fail(WC.RESP_TIMEOUT_ERR, `no bytes from ${this.#peer} for ${options.stallMs} ms`);
+    });
+  }
+
+  /** What the server granted. */
+  get welcome(): Welcome {
+    if (this.#welcome === undefined) throw new Error('no handshake yet');
+    return this.#welcome;
+  }
+
+  /** Ends the connection now; what is posted completes with an error. */
+  destroy(reason: string): void {
+    this.#end(reason);
+  }
+
+  /** Tells the server that nothing more comes and waits for its end, for at most `graceMs`. */
+  async close(graceMs: number): Promise<void> {
+    if (this.#socket.destroyed) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(() => this.#end('closed'), graceMs);
+      this.#onClosed = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+      this.#socket.write(encodeClose());
+    });
+  }
+
+  #target(): Uint8Array {
+    return this.#welcome === undefined ? this.#welcomeBytes.subarray(this.#welcomeTaken) : this.pair.target();
+  }
+
+  #received(bytes: number): boolean {
+    try {
+      if (this.#welcome === undefined) this.#shake(bytes);
+      else this.pair.landed(bytes);
+    } catch (error) {
+      if (!isProtocolError(error)) throw error;
+      if (this.#welcome === undefined) this.#end(error.message, 'PROTOCOL');
+      else this.pair.fail(WC.BAD_RESP_ERR, error.message);
+    }
+    if (this.pair.state === 'ERR') this.#end('the queue pair failed');
+    return !this.#socket.destroyed;
+  }
+
+  #shake(bytes: number): void {
+    this.#welcomeTaken += bytes;
+    if (this.#welcomeTaken < this.#welcomeBytes.byteLength) return;
+    if (this.#refused !== undefined) {
+      this.#endRefused(this.#refused, new TextDecoder().decode(this.#welcomeBytes));
+      return;
+    }
+    const answer = decodeWelcome(this.#welcomeBytes);
+    if ('refusal' in answer) {
+      this.#refused = answer;
+      this.#welcomeBytes = new Uint8Array(answer.reasonBytes);
+      this.#welcomeTaken = 0;
+      if (answer.reasonBytes === 0) this.#endRefused(answer, '');
+      return;
+    }
+    this.#welcome = answer;
+    clearTimeout(this.#timer);
+    this.pair.modify('RTR', answer);
+    this.pair.modify('RTS');
+    this.#settled(undefined);
+  }
+
+  #endRefused({ refusal }: Refused, text: string): void {
+    const retryable = refusal === REFUSAL.NO_RESOURCES || refusal === REFUSAL.CLOSING;
+    this.#settled(new FetchError('REFUSED', `${this.#peer}: ${refusalName(refusal)}: ${text}`, { retryable }));
+    this.#end('refused');
+  }
+
+  #end(reason: string, code: 'REFUSED' | 'PROTOCOL' = 'REFUSED'): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    clearTimeout(this.#timer);
+    // A server that is not there may come back; one that speaks something else stays wrong.
+    const retryable = code === 'REFUSED';
+    this.#settled(new FetchError(code, `${this.#peer}: ${reason}`, { retryable }));
+    this.#socket.destroy();
+    this.pair.fail(WC.FATAL_ERR, reason);
+    this.#events.onEnd(reason);
+  }
+
+  #settled(error: FetchError | undefined): void {
+    this.#settle?.(error);
+    this.#settle = undefined;
+  }
+}

@@ -1,0 +1,186 @@
+/**
+ * Files of a storage server over queue pairs (`rdma://host:port/`). Connects when first used and again after a pair has
+ * failed; a new connection is only used with the directory of its own generation, so that a read goes on after a restart of the server
+ * exactly if the file's etag is the same. A read is cut into READs, first come first served, as many on the wire as
+ * the window allows. A failed read rejects: attempts are the business of with-retry.ts.
+ */
+import { isProtocolError, regionAddress } from '../../storage-server/protocol/index.ts';
+import { FetchError } from '../errors.ts';
+import { CANCEL_GRACE_MS, CLOSE_GRACE_MS } from './limits.ts';
+import type { ConnectOptions } from './queue-pair-connection.ts';
+import { type LinkHost, QueuePairLink, type RemoteRegion } from './queue-pair-link.ts';
+import { checkRange, throwIfCancelled } from './range.ts';
+import { ReadTask } from './read-task.ts';
+import type { FileVersion, ReadOptions, Transport, TransportCounters } from './transport.ts';
+
+export interface QueuePairTransportOptions extends ConnectOptions {
+  /** Queue pairs at most. */
+  readonly connections: number;
+  /** Bytes of READs on the wire per queue pair; one READ is always allowed. */
+  readonly windowBytes: number;
+  readonly counters: TransportCounters;
+}
+
+export class QueuePairTransport implements Transport, LinkHost {
+  readonly counters: TransportCounters;
+  readonly #options: QueuePairTransportOptions;
+  readonly #links = new Set<QueuePairLink>();
+  readonly #tasks = new Set<ReadTask>();
+  #region: RemoteRegion | undefined;
+  #connecting: Promise<QueuePairLink> | undefined;
+  #connected = false;
+  #closed = false;
+
+  constructor(options: QueuePairTransportOptions) {
+    this.#options = options;
+    this.counters = options.counters;
+  }
+
+  async list(prefix: string): Promise<readonly FileVersion[]> {
+    const { region } = await this.#liveLink();
+    return region.entries
+      .filter(({ path }) => path.startsWith(prefix))
+      .map(({ path, length, etag, modifiedMs }) => ({ path, length, etag, modifiedMs }));
+  }
+
+  async read(file: FileVersion, start: number, into: Uint8Array, options: ReadOptions = {}): Promise<void> {
+    checkRange(file, start, into.byteLength);
+    throwIfCancelled(file, options.signal);
+    const { region } = await this.#liveLink();
+    throwIfCancelled(file, options.signal);
+    const address = translate(region, file, start, into.byteLength);
+    if (into.byteLength === 0) return;
+    await new Promise<void>((resolve, reject) => {
+      const task = new ReadTask({ path: file.path, into, address }, options, (error, discarded) => {
+        this.#tasks.delete(task);
+        this.counters.bytesDiscarded += discarded;
+        options.signal?.removeEventListener('abort', cancel);
+        if (error === undefined) resolve();
+        else reject(error);
+      });
+      const cancel = (): void => {
+        this.#fail(task, new FetchError('CANCELLED', file.path));
+      };
+      options.signal?.addEventListener('abort', cancel, { once: true });
+      this.#tasks.add(task);
+      this.#dispatch();
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const task of this.#tasks) this.#fail(task, new FetchError('CLOSED', task.path));
+    await this.#connecting?.catch(() => {});
+    await Promise.all([...this.#links].map((link) => link.close(CLOSE_GRACE_MS)));
+  }
+
+  onCompletion(): void {
+    this.#dispatch();
+  }
+
+  onFailed(task: ReadTask): void {
+    this.#giveUp(task);
+  }
+
+  onEnd(link: QueuePairLink): void {
+    this.#links.delete(link);
+    if (this.#links.size > 0) this.#dispatch();
+    else for (const task of this.#tasks) this.#fail(task, new FetchError('LOST', task.path, { retryable: true }));
+  }
+
+  /** A link of the newest region, connected if there is none. */
+  async #liveLink(): Promise<QueuePairLink> {
+    for (;;) {
+      if (this.#closed) throw new FetchError('CLOSED', 'the transport is closed');
+      for (const link of this.#links) if (link.region === this.#region) return link;
+      const link = await this.#connect();
+      if (link.alive && link.region === this.#region) return link;
+      throw new FetchError('LOST', 'the connection was lost right after the handshake', { retryable: true });
+    }
+  }
+
+  /** Connects once for all who wait. */
+  #connect(): Promise<QueuePairLink> {
+    this.#connecting ??= this.#open().finally(() => {
+      this.#connecting = undefined;
+    });
+    return this.#connecting;
+  }
+
+  async #open(): Promise<QueuePairLink> {
+    if (this.#connected && this.#links.size === 0) this.counters.reconnects++;
+    const link = await QueuePairLink.open(this, this.#options, this.#region);
+    this.#connected = true;
+    if (!link.alive) return link;
+    if (link.region !== this.#region) {
+      // The server has moved on: what the others serve is over.
+      this.#region = link.region;
+      for (const old of this.#links) old.destroy('the server has a new generation');
+    }
+    this.#links.add(link);
+    if (this.#closed) link.destroy('the transport is closed');
+    this.#dispatch();
+    return link;
+  }
+
+  /** Posts what may be posted. */
+  #dispatch(): void {
+    for (const task of this.#tasks) {
+      while (task.hasMore) {
+        const link = this.#linkWithRoom();
+        if (link === undefined) {
+          this.#connectMore();
+          return;
+        }
+        link.post(task.cut(Math.min(this.#options.readBytesMax, link.readBytesMax)));
+      }
+    }
+  }
+
+  #linkWithRoom(): QueuePairLink | undefined {
+    let best: QueuePairLink | undefined;
+    for (const link of this.#links) {
+      if (link.region !== this.#region || link.readsOut >= link.outstandingMax) continue;
+      if (link.bytesOut > 0 && link.bytesOut + this.#options.readBytesMax > this.#options.windowBytes) continue;
+      if (best === undefined || link.bytesOut < best.bytesOut) best = link;
+    }
+    return best;
+  }
+
+  /** All pairs are busy: one more, if the options allow it. A failure here is not anybody's: the others go on. */
+  #connectMore(): void {
+    if (this.#closed || this.#links.size === 0 || this.#links.size >= this.#options.connections) return;
+    if (this.#connecting === undefined) this.#connect().catch(() => {});
+  }
+
+  #fail(task: ReadTask, error: FetchError): void {
+    task.fail(error, 0);
+    this.#giveUp(task);
+  }
+
+  /** Gives up what is out of a read that has failed; it settles when nothing lands in its destination any more. */
+  #giveUp(task: ReadTask): void {
+    this.#tasks.delete(task);
+    const release = task.hold();
+    for (const link of this.#links) link.abandon(task);
+    release();
+    if (task.settled) return;
+    setTimeout(() => {
+      if (!task.settled) for (const link of this.#links) link.destroyIfHeldBy(task);
+    }, CANCEL_GRACE_MS).unref();
+  }
+}
+
+function translate(region: RemoteRegion, file: FileVersion, start: number, length: number): number {
+  const entry = region.byPath.get(file.path);
+  if (entry === undefined) throw new FetchError('STALE', `${file.path} is not in the server's generation any more`);
+  if (entry.etag !== file.etag || entry.length !== file.length) {
+    throw new FetchError('STALE', `${file.path} has changed since it was opened`);
+  }
+  try {
+    return regionAddress(region.directory, entry, start, length);
+  } catch (error) {
+    if (isProtocolError(error)) throw new FetchError('OUT_OF_RANGE', error.message, { cause: error });
+    throw error;
+  }
+}
