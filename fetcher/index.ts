@@ -8,6 +8,8 @@ export type { FetchedFooter } from './footer.ts';
 export { fetchFooter } from './footer.ts';
 export type { PlannedChunk, PlannedRowGroup, ScanPlan, ScanRequest, SegmentPart } from './plan.ts';
 export { planScan } from './plan.ts';
+export type { OpenedTransport, OpenTransportOptions } from './transport/open-transport.ts';
+export { openTransport } from './transport/open-transport.ts';
 export type { FileVersion, ReadOptions, Transport, TransportCounters } from './transport/transport.ts';
 export type { FetchPart } from './fetch.ts';
 export { RangeFetch } from './fetch.ts';

@@ -17,7 +17,9 @@ export interface Glob {
   readonly literal: string | undefined;
   /** The pattern with its wildcards taken as the characters they are: a file may be named like that. */
   readonly verbatim: string;
-  /** What every match starts with, up to a "/"; '' when there is no such thing. */
+  /** What every match starts with: the characters before the first wildcard. */
+  readonly lead: string;
+  /** The folder in that: up to its last "/", or ''. */
   readonly prefix: string;
   matches(path: string): boolean;
 }
@@ -52,12 +54,13 @@ export function parseGlob(pattern: string): Glob {
   compiler.sequence(0);
   const { steps, lead, wild } = compiler;
   const prefix = parentOf(lead);
-  if (!wild) return { pattern, literal: lead, verbatim: lead, prefix, matches: (path) => path === lead };
+  if (!wild) return { pattern, literal: lead, verbatim: lead, lead, prefix, matches: (path) => path === lead };
   const verbatim = pattern.replace(/\\(.)/gs, '$1');
   return {
     pattern,
     literal: undefined,
     verbatim,
+    lead,
     prefix,
     matches: (path) => path.startsWith(lead) && run(steps, path),
   };

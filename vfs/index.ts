@@ -3,6 +3,6 @@ export type { Glob } from './glob.ts';
 export { escapeGlob, parseGlob } from './glob.ts';
 export type { Location } from './location.ts';
 export { parseLocation } from './location.ts';
-export type { OpenedTransport, OpenTransport, SourceOptions } from './source.ts';
-export { openSourceWith, Source } from './source.ts';
+export type { OpenTransport, SourceOptions } from './source.ts';
+export { openSource, Source } from './source.ts';
 export { VirtualFile } from './virtual-file.ts';

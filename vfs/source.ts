@@ -4,25 +4,24 @@
  * or a glob (what it matches). A file named like the location, wildcards and all, comes before what the glob matches.
  */
 import type { FileMetadata } from '../decode/index.ts';
-import type { FileVersion, Transport, TransportCounters } from '../fetcher/index.ts';
-import { FetchError, fetchFooter } from '../fetcher/index.ts';
+import type {
+  FileVersion,
+  OpenedTransport,
+  OpenTransportOptions,
+  Transport,
+  TransportCounters,
+} from '../fetcher/index.ts';
+import { FetchError, fetchFooter, openTransport } from '../fetcher/index.ts';
 import { isParquetPath } from '../storage-server/protocol/index.ts';
 import { FOOTERS_KEPT_MAX } from './limits.ts';
 import type { Location } from './location.ts';
 import { parseLocation } from './location.ts';
 import { VirtualFile } from './virtual-file.ts';
 
-/** `path` is what the URL's path is called within the transport. */
-export interface OpenedTransport {
-  readonly transport: Transport;
-  readonly path: string;
-  readonly counters: TransportCounters;
-}
-
-/** Opens the source that a URL without wildcards names: a folder of a server or of the local files. */
+/** Opens the source that a URL without wildcards names; `path` is what the URL's path is called within it. */
 export type OpenTransport = (url: string) => Promise<OpenedTransport>;
 
-export interface SourceOptions {
+export interface SourceOptions extends OpenTransportOptions {
   /** Bytes of the first read of a file's end. */
   readonly footerTailBytes?: number;
   /** Folder that local paths are relative to. */
@@ -32,12 +31,14 @@ export interface SourceOptions {
 export class Source {
   readonly location: Location;
   readonly transport: Transport;
-  readonly counters: TransportCounters;
+  readonly counters: Readonly<TransportCounters>;
   /** Bytes and requests that footers took so far. */
   readonly footers = { bytes: 0, requests: 0 };
   readonly #footerTailBytes: number | undefined;
   /** How the transport calls the folder that the location's glob starts in: '' or with a "/" at its end. */
   readonly #base: string;
+  /** The transport for footers: every byte of them is counted, those of reads that fail too. */
+  readonly #counting: Transport;
   readonly #kept = new Map<string, Promise<FileMetadata>>();
 
   constructor(location: Location, opened: OpenedTransport, footerTailBytes?: number) {
@@ -45,6 +46,7 @@ export class Source {
     this.transport = opened.transport;
     this.counters = opened.counters;
     this.#footerTailBytes = footerTailBytes;
+    this.#counting = countingReads(opened.transport, this.footers);
     const folder = opened.path.replace(/^\/+|\/+$/g, '');
     this.#base = folder === '' ? '' : `${folder}/`;
   }
@@ -52,10 +54,7 @@ export class Source {
   /** The files of the location, in byte order of their paths. Throws NOT_FOUND when there are none. */
   async list(): Promise<FileVersion[]> {
     const { glob } = this.location;
-    // A file or folder is asked for by its own name, a glob by the folder it starts in.
-    const below = glob.literal ?? glob.prefix.slice(0, -1);
-    const files = await this.transport.list(this.#inTransport(below));
-    const named = files.map((file) => ({ file, name: this.#inLocation(file.path) }));
+    const named = (await this.#candidates()).map((file) => ({ file, name: this.#inLocation(file.path) }));
     const exact = named.find(({ name }) => name === glob.verbatim);
     if (exact !== undefined) return [exact.file];
     const folder = glob.verbatim === '' ? '' : `${glob.verbatim}/`;
@@ -63,6 +62,16 @@ export class Source {
     const found = inFolder.length > 0 ? inFolder : named.filter(({ name }) => name !== undefined && glob.matches(name));
     if (found.length === 0) throw this.#nothing(named.flatMap(({ name }) => name ?? []));
     return found.map(({ file }) => file);
+  }
+
+  /** What the location may mean: what lies in the folder it names, else what begins as it does. */
+  async #candidates(): Promise<readonly FileVersion[]> {
+    const { literal, lead } = this.location.glob;
+    if (literal !== undefined && literal !== '') {
+      const inFolder = await this.transport.list(this.#inTransport(`${literal}/`));
+      if (inFolder.length > 0) return inFolder;
+    }
+    return this.transport.list(this.#inTransport(lead));
   }
 
   /** The current version of the file with this path, as `list` gives it. Throws NOT_FOUND. */
@@ -84,8 +93,7 @@ export class Source {
   }
 
   #inTransport(path: string): string {
-    const { prefix } = this.location.glob;
-    return (this.#base + path.slice(prefix.length)).replace(/\/$/, '');
+    return this.#base + path.slice(this.location.glob.prefix.length);
   }
 
   /** The path as the location would write it; undefined for what is not in its folder. */
@@ -99,9 +107,9 @@ export class Source {
     const hint =
       near.length > 0
         ? `; there are ${names.length} other files, such as ${near.join(', ')}`
-        : glob.prefix === ''
+        : glob.lead === ''
           ? '; the source has no files'
-          : `; there is nothing in ${JSON.stringify(glob.prefix)}`;
+          : `; nothing there begins with ${JSON.stringify(glob.lead)}`;
     return new FetchError('NOT_FOUND', `no Parquet file at ${JSON.stringify(text)}${hint}`);
   }
 
@@ -118,10 +126,7 @@ export class Source {
   async #fetchFooter(version: FileVersion, key: string): Promise<FileMetadata> {
     try {
       const options = this.#footerTailBytes === undefined ? {} : { tailBytes: this.#footerTailBytes };
-      const { metadata, bytes, requests } = await fetchFooter(this.transport, version, options);
-      this.footers.bytes += bytes;
-      this.footers.requests += requests;
-      return metadata;
+      return (await fetchFooter(this.#counting, version, options)).metadata;
     } catch (error) {
       this.#kept.delete(key);
       throw error;
@@ -129,8 +134,32 @@ export class Source {
   }
 }
 
-/** Opens the source of a location through `open`. Throws BAD_URL, and what the transport throws. */
-export async function openSourceWith(open: OpenTransport, text: string, options: SourceOptions = {}): Promise<Source> {
+function countingReads(transport: Transport, totals: { bytes: number; requests: number }): Transport {
+  return {
+    list: (prefix) => transport.list(prefix),
+    close: () => transport.close(),
+    read(file, start, into, options) {
+      let arrived = 0;
+      const onArrived = (bytes: number) => {
+        totals.bytes += bytes - arrived;
+        arrived = bytes;
+        options?.onArrived?.(bytes);
+      };
+      totals.requests++;
+      return transport.read(file, start, into, { ...options, onArrived });
+    },
+  };
+}
+
+/**
+ * Opens the source of a location (parseLocation): nothing is sent yet, so a server that is not there shows with the
+ * first list or read. Throws BAD_URL, and NOT_FOUND for a local folder that does not exist. `open` is for tests.
+ */
+export async function openSource(
+  text: string,
+  options: SourceOptions = {},
+  open: OpenTransport = (url) => openTransport(url, options),
+): Promise<Source> {
   const location = parseLocation(text, options.workingFolder);
   return new Source(location, await open(folderUrl(location)), options.footerTailBytes);
 }

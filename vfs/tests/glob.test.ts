@@ -63,15 +63,17 @@ test('what is not closed, or escaped, stands for itself', () => {
 
 test('the literal part before the first wildcard is known', () => {
   const parts = (pattern: string) => {
-    const { literal, prefix, verbatim } = parseGlob(pattern);
-    return { literal, prefix, verbatim };
+    const { literal, lead, prefix, verbatim } = parseGlob(pattern);
+    return { literal, lead, prefix, verbatim };
   };
-  assert.deepEqual(parts('a/b.parquet'), { literal: 'a/b.parquet', prefix: 'a/', verbatim: 'a/b.parquet' });
-  assert.deepEqual(parts(''), { literal: '', prefix: '', verbatim: '' });
-  assert.deepEqual(parts('a/b*/c'), { literal: undefined, prefix: 'a/', verbatim: 'a/b*/c' });
-  assert.deepEqual(parts('a/{b,c}/d'), { literal: undefined, prefix: 'a/', verbatim: 'a/{b,c}/d' });
-  assert.deepEqual(parts('a\\*/\\[b]/?'), { literal: undefined, prefix: 'a*/[b]/', verbatim: 'a*/[b]/?' });
-  assert.deepEqual(parts('**/x'), { literal: undefined, prefix: '', verbatim: '**/x' });
+  const literal = (path: string, prefix: string) => ({ literal: path, lead: path, prefix, verbatim: path });
+  assert.deepEqual(parts('a/b.parquet'), literal('a/b.parquet', 'a/'));
+  assert.deepEqual(parts(''), literal('', ''));
+  const wild = (lead: string, prefix: string, verbatim: string) => ({ literal: undefined, lead, prefix, verbatim });
+  assert.deepEqual(parts('a/b*/c'), wild('a/b', 'a/', 'a/b*/c'));
+  assert.deepEqual(parts('a/{b,c}/d'), wild('a/', 'a/', 'a/{b,c}/d'));
+  assert.deepEqual(parts('a\\*/\\[b]/?'), wild('a*/[b]/', 'a*/[b]/', 'a*/[b]/?'));
+  assert.deepEqual(parts('**/x'), wild('', '', '**/x'));
 });
 
 test('hostile patterns take steps in proportion to pattern times path', () => {

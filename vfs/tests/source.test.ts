@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
 import { test } from 'node:test';
 import { parquetWriteBuffer } from 'hyparquet-writer';
 import { DecodeError } from '../../decode/index.ts';
 import type { FetchErrorCode, FileVersion, ReadOptions, Transport } from '../../fetcher/index.ts';
 import { FetchError } from '../../fetcher/index.ts';
 import type { Source } from '../source.ts';
-import { openSourceWith } from '../source.ts';
+import { openSource } from '../source.ts';
 
 const PARQUET = new Uint8Array(
   parquetWriteBuffer({ columnData: [{ name: 'a', data: [1, 2, 3], type: 'INT32' as const }] }),
@@ -25,7 +28,7 @@ class Files implements Transport {
   async list(prefix: string): Promise<FileVersion[]> {
     this.listed.push(prefix);
     return [...this.bytes]
-      .filter(([path]) => prefix === '' || path === prefix || path.startsWith(`${prefix}/`))
+      .filter(([path]) => path.startsWith(prefix))
       .sort(([a], [b]) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
       .map(([path, { length }]) => ({ path, length, etag: this.etag, modifiedMs: 0 }));
   }
@@ -36,6 +39,7 @@ class Files implements Transport {
     if (options.signal?.aborted) throw new FetchError('CANCELLED', 'cancelled');
     if (file.etag !== this.etag) throw new FetchError('STALE', file.path);
     into.set(this.bytes.get(file.path)!.subarray(start, start + into.length));
+    options.onArrived?.(into.length);
   }
 
   async close(): Promise<void> {}
@@ -44,15 +48,11 @@ class Files implements Transport {
 async function open(files: Files, text: string, path?: string): Promise<{ source: Source; urls: string[] }> {
   const urls: string[] = [];
   const counters = { requests: 0, bytesOnWire: 0, bytesDirectory: 0, bytesDiscarded: 0, retries: 0, reconnects: 0 };
-  const source = await openSourceWith(
-    async (url) => {
-      urls.push(url);
-      const inner = decodeURIComponent(new URL(url).pathname).replace(/^\/|\/$/g, '');
-      return { transport: files, path: path ?? inner, counters };
-    },
-    text,
-    { workingFolder: '/' },
-  );
+  const source = await openSource(text, { workingFolder: '/' }, async (url) => {
+    urls.push(url);
+    const inner = decodeURIComponent(new URL(url).pathname).replace(/^\/|\/$/g, '');
+    return { transport: files, path: path ?? inner, counters };
+  });
   return { source, urls };
 }
 
@@ -86,7 +86,13 @@ test('only what lies under the literal part is listed', async () => {
     'lake/year=2024/2.parquet',
   ]);
   assert.deepEqual(await names(files, 'rdma://h/lake/year=2024/2.parquet'), ['lake/year=2024/2.parquet']);
-  assert.deepEqual(files.listed, ['lake/year=2024', 'lake/year=2024/2.parquet']);
+  assert.deepEqual(await names(files, 'rdma://h/lake/year=2*/1.parquet'), ['lake/year=2024/1.parquet']);
+  assert.deepEqual(files.listed, [
+    'lake/year=2024/',
+    'lake/year=2024/2.parquet/',
+    'lake/year=2024/2.parquet',
+    'lake/year=2',
+  ]);
 });
 
 test('the transport may call the folder as it likes', async () => {
@@ -111,7 +117,11 @@ test('a file that is named like a glob is that file', async () => {
 
 test('nothing there is an error that says what is', async () => {
   const files = new Files('a/x.parquet', 'a/y.parquet');
-  await refuses(names(files, 'rdma://h/b/*.parquet'), 'NOT_FOUND', /"rdma:\/\/h\/b\/\*.parquet".*nothing in "b\/"/);
+  await refuses(
+    names(files, 'rdma://h/b/*.parquet'),
+    'NOT_FOUND',
+    /"rdma:\/\/h\/b\/\*.parquet".*nothing there begins with "b\/"/,
+  );
   await refuses(names(files, 'rdma://h/a/*.pq'), 'NOT_FOUND', /2 other files, such as "a\/x.parquet"/);
   await refuses(names(files, 'rdma://h/c.parquet'), 'NOT_FOUND', /no Parquet file/);
   await refuses(names(new Files(), 'rdma://h'), 'NOT_FOUND', /the source has no files/);
@@ -201,4 +211,41 @@ test('a footer that failed is tried again', async () => {
   assert.equal(files.reads, 2);
   files.bytes.set('x.parquet', PARQUET);
   assert.equal((await file.footer()).numRows, 3);
+});
+
+test('local files, through the real transport', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'qanat vfs [1]-'));
+  try {
+    mkdirSync(join(folder, 'year=2023'));
+    mkdirSync(join(folder, 'year=2024/m 1'), { recursive: true });
+    for (const name of ['year=2023/a.parquet', 'year=2024/m 1/b.parquet', 'c 100%.parquet']) {
+      writeFileSync(join(folder, name), PARQUET);
+    }
+    writeFileSync(join(folder, 'notes.txt'), 'no');
+    const list = async (text: string, workingFolder = folder) => {
+      const source = await openSource(text, { workingFolder });
+      const files = await source.list();
+      const footers = await Promise.all(files.map(async (file) => (await source.open(file)).footer()));
+      assert.ok(footers.every((footer) => footer.numRows === 3));
+      assert.deepEqual(source.footers, { bytes: source.counters.bytesOnWire, requests: files.length });
+      await source.close();
+      return files.map((file) => file.path);
+    };
+    const all = ['c 100%.parquet', 'year=2023/a.parquet', 'year=2024/m 1/b.parquet'];
+    const below = all.map((path) => join(basename(folder), path));
+    assert.deepEqual(await list('.'), below);
+    assert.deepEqual(await list('*/**/*.parquet'), all.slice(1));
+    assert.deepEqual(await list('**/*.parquet'), all);
+    assert.deepEqual(await list('c 100%.parquet'), ['c 100%.parquet']);
+    assert.deepEqual(await list('c*'), ['c 100%.parquet']);
+    assert.deepEqual(await list('year=2024'), ['year=2024/m 1/b.parquet']);
+    assert.deepEqual(await list(`file://${folder.split('/').map(encodeURIComponent).join('/')}/*/*.parquet`), [
+      'year=2023/a.parquet',
+    ]);
+    await refuses(list('year=2025/*.parquet'), 'NOT_FOUND', /year=2025/);
+    await refuses(list('d.parquet'), 'NOT_FOUND', /no Parquet file at "d.parquet"/);
+    await refuses(list('year=2024/*'), 'NOT_FOUND', /such as "[^"]*year=2024\/m 1\/b.parquet"/);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
