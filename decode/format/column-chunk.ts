@@ -8,6 +8,7 @@
 import type { CompactReader } from './compact.ts';
 import { Wire } from './compact.ts';
 import { nameOf, Physical } from './enums.ts';
+import { ENCODINGS_MAX } from './limits.ts';
 import type { ColumnChunk, Range, Statistics } from './metadata.ts';
 import type { Schema } from './schema.ts';
 
@@ -182,6 +183,7 @@ const KNOWN_ENCODINGS_MAX = 4096;
 
 function parseEncodings(r: CompactReader, wire: number): readonly number[] {
   const size = r.list(wire, Wire.I32);
+  if (size > ENCODINGS_MAX) r.fail(`a list of ${size} encodings`);
   const start = r.pos;
   let key = 0;
   if (size <= 10) {

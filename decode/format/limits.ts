@@ -9,6 +9,18 @@ export const THRIFT_DEPTH_MAX = 64;
 /** Bytes of a Thrift footer. The largest in the field are tens of MiB; parsing takes several times its size in memory. */
 export const FOOTER_BYTES_MAX = 256 * 1024 * 1024;
 
+/** Row groups of a file. Their ordinals are 16 bits wide in the format. */
+export const ROW_GROUPS_MAX = 1 << 17;
+
+/** Column chunks of a file, each a few hundred bytes of memory but perhaps one byte of a hostile footer. */
+export const CHUNKS_MAX = 1 << 21;
+
+/** Key-value pairs of a file. */
+export const KEY_VALUES_MAX = 1 << 16;
+
+/** Encodings listed by a column chunk. The format has ten, old writers repeat them. */
+export const ENCODINGS_MAX = 1024;
+
 /** Elements of the schema list. Tables of 100,000 columns exist. */
 export const SCHEMA_ELEMENTS_MAX = 1 << 20;
 

@@ -10,7 +10,7 @@ import { DecodeError } from '../errors.ts';
 import type { FooterContext } from './column-chunk.ts';
 import { parseColumnChunk } from './column-chunk.ts';
 import { CompactReader, Wire } from './compact.ts';
-import { FOOTER_BYTES_MAX } from './limits.ts';
+import { CHUNKS_MAX, FOOTER_BYTES_MAX, KEY_VALUES_MAX, ROW_GROUPS_MAX } from './limits.ts';
 import type { ColumnChunk, FileMetadata, RowGroup, SchemaElement } from './metadata.ts';
 import { buildSchema, parseSchemaElements } from './schema.ts';
 
@@ -153,6 +153,7 @@ function leavesOutDictionaryHeader(createdBy: string | undefined): boolean {
 
 function parseKeyValues(r: CompactReader, wire: number): [string, string | undefined][] {
   const size = r.list(wire, Wire.STRUCT);
+  checkLimit(size, KEY_VALUES_MAX, 'key-value pairs');
   const pairs: [string, string | undefined][] = [];
   for (let i = 0; i < size; i++) {
     let key: string | undefined;
@@ -171,8 +172,15 @@ function parseKeyValues(r: CompactReader, wire: number): [string, string | undef
   return pairs;
 }
 
+/** Before anything is made of it: in a hostile footer an element takes a byte. */
+function checkLimit(count: number, max: number, what: string): void {
+  if (count > max) throw new DecodeError('LIMIT', `the footer lists ${count} ${what}`, { expected: `at most ${max}` });
+}
+
 function parseRowGroups(r: CompactReader, wire: number, into: RowGroup[], context: FooterContext): void {
   const size = r.list(wire, Wire.STRUCT);
+  checkLimit(size, ROW_GROUPS_MAX, 'row groups');
+  checkLimit(size * context.schema.leaves.length, CHUNKS_MAX, 'column chunks');
   let firstRow = 0;
   for (let i = 0; i < size; i++) {
     const group = parseRowGroup(r, i, firstRow, context);

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { parquetWriteBuffer } from 'hyparquet-writer';
 import type { DecodeErrorCode } from '../errors.ts';
 import { DecodeError } from '../errors.ts';
 import type { FileMetadata } from '../format/metadata.ts';
@@ -188,6 +189,39 @@ test('footers that contradict themselves are refused', () => {
   const { schema: _, ...noSchema } = footer;
   refuses(() => parse(noSchema), 'FOOTER', /no schema/);
   refuses(() => parse({ ...footer, schema: [] }), 'SCHEMA', /empty/);
+});
+
+test('lists that would take far more memory than bytes are refused by their length', () => {
+  const many = (count: number): Tree[] => new Array<Tree>(count).fill({});
+  const footer = plainFooter(1, 0);
+  refuses(() => parse({ ...plainFooter(100, 0), row_groups: many(21_000) }), 'LIMIT', /2100000 column chunks/);
+  refuses(() => parse({ ...footer, row_groups: many(200_000) }), 'LIMIT', /200000 row groups/);
+  refuses(() => parse({ ...footer, key_value_metadata: many(70_000) }), 'LIMIT', /70000 key-value pairs/);
+  refuses(() => parse(withChunk({ encodings: new Array<number>(2000).fill(0) })), 'THRIFT', /2000 encodings/);
+});
+
+test('a footer of another writer reads as the twin reads it', () => {
+  const file = new Uint8Array(
+    parquetWriteBuffer({
+      columnData: [
+        { name: 'int', data: [1, 2, 3, null, 5, 6], type: 'INT32' },
+        { name: 'text', data: ['a', 'b', null, 'd', 'a', 'ü'], type: 'STRING' },
+        { name: 'double', data: [0.5, -1, 2, 3, 4, 5], type: 'DOUBLE' },
+        { name: 'time', data: Array.from({ length: 6 }, (_, i) => new Date(i * 1e9)), type: 'TIMESTAMP' },
+      ],
+      rowGroupSize: 4,
+      kvMetadata: [{ key: 'k', value: 'v' }],
+    }),
+  );
+  const { footerStart, footerLength } = parseTail(file, file.length);
+  const footer = file.subarray(footerStart, footerStart + footerLength);
+  const metadata = parseFooter(footer, file.length);
+  assertSameAsTwin(metadata, footer);
+  assert.equal(metadata.numRows, 6);
+  assert.deepEqual(
+    metadata.rowGroups.map((group) => group.columns.map((chunk) => chunk.broken)),
+    [new Array(4).fill(undefined), new Array(4).fill(undefined)],
+  );
 });
 
 test('the row groups have the last word on the number of rows', () => {
