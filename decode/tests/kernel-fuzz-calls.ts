@@ -36,7 +36,7 @@ export function spread(pair: Pair, random: Random): void {
   const have = random.chance(0.1) ? Math.min(n, ones + 1) : ones;
   const bitmap = n % 64 > 0 ? bits.slice(0, (n + 7) >> 3) : bits; // the last word need not be there
   const width = random.pick([1, 2, 4, 8, 16, 0]);
-  const wide = random.int(1, 40);
+  const wide = random.pick([12, random.int(1, 40)]);
   const name = random.pick(['values', 'bits', 'offsets'] as const);
   const bytes = name === 'bits' ? bits.length : name === 'offsets' ? 4 * (n + 1) : n * (width || wide);
   compareCall(

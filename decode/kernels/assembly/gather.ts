@@ -53,14 +53,25 @@ export function gatherOffsets(indices: usize, n: u32, dictOffsets: usize, slot: 
 // dictionary's data must be followed by 64 readable bytes. Writes stay below outEnd: the last values go exactly.
 export function gatherBytes(indices: usize, n: u32, dictOffsets: usize, dictData: usize, out: usize, outEnd: usize): void {
   const e = indices + (<usize>n << 2);
-  while (indices < e) {
+  if (outEnd - out >= 64) {
+    const limit = outEnd - 64;
+    while (indices < e && out <= limit) {
+      const p = dictOffsets + (<usize>load<u32>(indices) << 2);
+      const from = load<u32>(p), len = <usize>(load<u32>(p, 4) - from), s = dictData + from;
+      v128.store(out, v128.load(s));
+      if (len > 16) {
+        if (len > 64) memory.copy(out, s, len);
+        else {
+          v128.store(out, v128.load(s, 16), 16); v128.store(out, v128.load(s, 32), 32); v128.store(out, v128.load(s, 48), 48);
+        }
+      }
+      out += len; indices += 4;
+    }
+  }
+  for (; indices < e; indices += 4) {
     const p = dictOffsets + (<usize>load<u32>(indices) << 2);
-    const from = load<u32>(p), len = <usize>(load<u32>(p, 4) - from), s = dictData + from;
-    if (len <= 16 && outEnd - out >= 16) v128.store(out, v128.load(s));
-    else if (len <= 64 && outEnd - out >= 64) {
-      v128.store(out, v128.load(s)); v128.store(out, v128.load(s, 16), 16);
-      if (len > 32) { v128.store(out, v128.load(s, 32), 32); v128.store(out, v128.load(s, 48), 48); }
-    } else memory.copy(out, s, len);
-    out += len; indices += 4;
+    const from = load<u32>(p), len = <usize>(load<u32>(p, 4) - from);
+    memory.copy(out, dictData + from, len);
+    out += len;
   }
 }

@@ -26,14 +26,17 @@ import { countOnes } from "./bitmap";
       const x = load<u64>(bm + ((i - 64) >> 3));
       if (x == 0) { memory.fill(at + ((i - 64) << SH), 0, <usize>64 << SH); i -= 64; continue; }
       if (x == <u64>0xffffffffffffffff) { memory.copy(at + ((i - 64) << SH), at + ((j - 64) << SH), <usize>64 << SH); i -= 64; j -= 64; continue; }
-      if (SH >= 2 && SH <= 3 && j >= 64) { // without branches; j stays >= 1 throughout
+      if (j >= 64) { // without branches; j stays >= 1 throughout
         let y = x;
         const stop = i - 64;
         do {
           i--;
           const m: i64 = <i64>y >> 63; // -1 valid, 0 null
-          if (SH == 3) store<u64>(at + (i << 3), load<u64>(at + (j << 3) - 8) & m);
-          else store<u32>(at + (i << 2), load<u32>(at + (j << 2) - 4) & <u32>m);
+          if (SH == 4) v128.store(at + (i << 4), v128.and(v128.load(at + (j << 4) - 16), i64x2.splat(m)));
+          else if (SH == 3) store<u64>(at + (i << 3), load<u64>(at + (j << 3) - 8) & m);
+          else if (SH == 2) store<u32>(at + (i << 2), load<u32>(at + (j << 2) - 4) & <u32>m);
+          else if (SH == 1) store<u16>(at + (i << 1), load<u16>(at + (j << 1) - 2) & <u16>m);
+          else store<u8>(at + i, load<u8>(at + j - 1) & <u8>m);
           j += <usize>m;
           y <<= 1;
         } while (i > stop);
@@ -82,6 +85,21 @@ export function spreadWide(at: usize, bm: usize, n: u32, have: u32, width: u32):
       const x = load<u64>(bm + ((i - 64) >> 3));
       if (x == 0) { memory.fill(at + (i - 64) * W, 0, W << 6); i -= 64; continue; }
       if (x == <u64>0xffffffffffffffff) { memory.copy(at + (i - 64) * W, at + (j - 64) * W, W << 6); i -= 64; j -= 64; continue; }
+      if (W == 12 && j >= 64) { // as above: INT96 and small decimals are common
+        let y = x;
+        const stop = i - 64;
+        do {
+          i--;
+          const m: i64 = <i64>y >> 63;
+          const from = at + j * 12 - 12, to = at + i * 12;
+          const high = load<u32>(from, 8) & <u32>m;
+          store<u64>(to, load<u64>(from) & m);
+          store<u32>(to, high, 8);
+          j += <usize>m;
+          y <<= 1;
+        } while (i > stop);
+        continue;
+      }
     }
     i--;
     if ((load<u8>(bm + (i >> 3)) >> <u8>(i & 7)) & 1) { j--; if (i != j) moveWide(at + i * W, at + j * W, W); }
