@@ -80,12 +80,11 @@ export class Pool {
   /** Address of a slab of at least `bytes` bytes (content undefined), or 0 when no run of free blocks is long enough. */
   allocate(bytes: number): number {
     const want = Math.ceil(bytes / BLOCK_BYTES);
-    this.refusedBytes = bytes;
-    if (want <= 0 || want > this.#blocks) return 0;
+    if (want <= 0 || want > this.#blocks) return this.#refuse(bytes);
     this.#lock();
     try {
       const first = this.#findRun(want);
-      if (first < 0) return 0;
+      if (first < 0) return this.#refuse(bytes);
       this.#mark(first, want, true);
       const used = Atomics.add(this.i32, USED, want) + want;
       if (used > this.u32[PEAK]!) this.u32[PEAK] = used;
@@ -94,6 +93,11 @@ export class Pool {
     } finally {
       this.#unlock();
     }
+  }
+
+  #refuse(bytes: number): number {
+    this.refusedBytes = bytes;
+    return 0;
   }
 
   /** Gives back [address, address + bytes), all or a part of a slab that begins on a block's border. */
