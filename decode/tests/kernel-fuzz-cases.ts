@@ -68,6 +68,7 @@ function hybrid(pair: Pair, random: Random): void {
         set(HYBRID.width, width);
         set(HYBRID.dictionary, inputs[0] as number);
         set(HYBRID.limit, limit);
+        set(44, 5); // left over from a page before
       },
     },
     random,

@@ -116,12 +116,14 @@ export function makeDelta(n: number, bits: 32 | 64, random: Random): Uint8Array 
   const minis = random.pick([1, 2, 4, 8]);
   const perMini = random.pick([32, 64, 128].filter((count) => (count * minis) % 128 === 0));
   const mode = random.int(0, 4);
+  const shift = BigInt(random.int(0, bits - 1)); // every width comes up
   const anything = (): bigint => wrap((BigInt(random.int(0, 2 ** 32 - 1)) << 32n) | BigInt(random.int(0, 2 ** 32 - 1)));
   const values: bigint[] = [];
   for (let i = 0; i < n; i++) {
     const before = values[i - 1] ?? BigInt(random.int(-1000, 1000));
     const step = mode === 1 ? 7n : BigInt(random.int(-(2 ** random.int(0, 30)), 2 ** random.int(0, 20)));
-    values.push(mode === 0 ? anything() : wrap(before + step));
+    if (mode === 0) values.push(anything() >> shift);
+    else values.push(wrap(before + step));
   }
   const out: number[] = [];
   pushVarint(out, perMini * minis);

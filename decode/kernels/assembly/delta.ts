@@ -54,7 +54,7 @@ import { unpackTo32 } from "./unpack";
     store<u32>(st, 1, 24);
   }
   const beyond = total - left; // values that later calls will want
-  let mini = load<u32>(st, 36), ml = load<u32>(st, 40), w = load<u32>(st, 44), used = load<u32>(st, 52);
+  let mini = load<u32>(st, 36), ml = load<u32>(st, 40), w = load<u32>(st, 44);
   let widths: usize = load<u32>(st, 48), last = load<u64>(st, 56), md = load<u64>(st, 64);
   const mb = load<u32>(st, 28), per = load<u32>(st, 32);
   let rc: i32 = DONE;
@@ -93,7 +93,7 @@ import { unpackTo32 } from "./unpack";
       continue;
     }
     const have: usize = avail - ip;
-    let g: u32 = used ? 0 : min<u32>(min<u32>(ml, left) >> 3, 16);
+    let g: u32 = load<u32>(st, 52) ? 0 : min<u32>(min<u32>(ml, left) >> 3, 16);
     if (g && <usize>(g * w + 16) > have) g = have >= <usize>w + 16 ? <u32>(have - 16) / w : 0;
     if (g) {
       if (w <= 32) {
@@ -142,6 +142,7 @@ import { unpackTo32 } from "./unpack";
       continue;
     }
     // one group, carefully: it may be cut by the mark, padded, or short at the very end
+    let used = load<u32>(st, 52);
     const nv = min<u32>(left, 8 - used);
     let take: usize = w;
     if (have < take) {
@@ -164,6 +165,7 @@ import { unpackTo32 } from "./unpack";
     }
     left -= nv; used += nv;
     if (used == 8 || left + beyond == 0) { ip += take; ml -= 8; used = 0; }
+    store<u32>(st, used, 52);
   }
   if (rc < 0) return rc;
   if (rc == DONE && phase == 2 && w && beyond == 0) {
@@ -176,7 +178,7 @@ import { unpackTo32 } from "./unpack";
     }
   }
   store<u32>(st, <u32>ip); store<u32>(st, <u32>op, 8); store<u32>(st, left, 12); store<u32>(st, left + beyond, 16);
-  store<u32>(st, phase, 24); store<u32>(st, used, 52);
+  store<u32>(st, phase, 24);
   store<u32>(st, mini, 36); store<u32>(st, ml, 40); store<u32>(st, w, 44); store<u32>(st, <u32>widths, 48);
   store<u64>(st, last, 56); store<u64>(st, md, 64);
   return rc;
