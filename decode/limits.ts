@@ -26,3 +26,6 @@ export const LZ4_RATIO_MAX = 256;
 
 /** Bytes of data in a segment of expanded dictionary strings: long strings in few entries would fill any memory. */
 export const EXPANDED_BYTES_MAX = 16 << 20;
+
+/** Slabs of more than one part in so many of the pool are large ones: pages and requests, not windows. */
+export const LARGE_SLAB_SHARE = 64;

@@ -6,6 +6,7 @@ export type FetchErrorCode =
   | 'BAD_URL' // not a location we can open
   | 'NOT_FOUND' // no such file in the source
   | 'COLUMN' // the file has no such column
+  | 'OPTION' // an option's value is outside its bounds
   | 'REFUSED' // the server refused the connection or the handshake
   | 'ACCESS' // stale generation, unknown rkey, or range outside the file
   | 'STALE' // the file changed since it was opened

@@ -24,3 +24,19 @@ export const BATCH_ROWS_MAX = 128 * 1024;
 
 /** A batch of all columns takes at most one part in so many of the memory: several are under way at once. */
 export const BATCH_MEMORY_SHARE = 16;
+
+/** Bytes of gap that `auto` chooses at least and at most: a page of a disk, and what no round trip is worth. */
+export const GAP_BYTES_MIN = 4 * 1024;
+export const GAP_BYTES_MAX = 8 * 1024 * 1024;
+
+/** Bytes of a merged request at most: the loss of one stays small, and its first parts are not kept waiting. */
+export const REQUEST_BYTES_MAX = 16 * 1024 * 1024;
+
+/** Bytes read for each byte needed, at most, in a merged request. */
+export const AMPLIFICATION_MAX = 4;
+
+/** Row groups in flight: the default is one ahead of the one being read, as in the paper. */
+export const PREFETCH_DEPTH_DEFAULT = 2;
+
+/** Row groups in flight at most: more never helped in any peer's measurements and only holds memory. */
+export const PREFETCH_DEPTH_MAX = 64;

@@ -107,7 +107,9 @@ export class ArrowBatchBuilder {
     const end = i32[first + rows]!;
     const data = this.#bytes(segment.data + begin, segment.data + end);
     if (begin === 0) {
-      const offsets = this.#options.zeroCopy ? i32.subarray(first, first + rows + 1) : i32.slice(first, first + rows + 1);
+      const offsets = this.#options.zeroCopy
+        ? i32.subarray(first, first + rows + 1)
+        : i32.slice(first, first + rows + 1);
       return { valueOffsets: offsets, data };
     }
     const valueOffsets = i32.slice(first, first + rows + 1);

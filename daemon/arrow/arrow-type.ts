@@ -51,6 +51,8 @@ export interface ArrowColumn {
 export interface ArrowOptions {
   /** Byte arrays come as dictionaries where the file has them. */
   readonly dictionary: boolean;
+  /** Every column may hold nulls, also one that this file requires. */
+  readonly nullable: boolean;
 }
 
 /** Arrow's column for a flat leaf. Throws UNSUPPORTED for a physical type that this version does not know. */
@@ -59,7 +61,11 @@ export function arrowColumn(leaf: LeafColumn, options: ArrowOptions): ArrowColum
   const metadata = fieldMetadata(leaf);
   const encoded = options.dictionary && leaf.type === Physical.BYTE_ARRAY && conversion === 'none';
   const outer: DataType = encoded ? new Dictionary(type as Utf8 | Binary, new Int32(), leaf.index) : type;
-  return { leaf, field: new Field(leaf.name, outer, leaf.maxDefinitionLevel > 0, metadata), conversion };
+  return {
+    leaf,
+    field: new Field(leaf.name, outer, options.nullable || leaf.maxDefinitionLevel > 0, metadata),
+    conversion,
+  };
 }
 
 interface Mapped {

@@ -14,8 +14,7 @@ export function canonicalLines(pool: Pool, slice: ColumnSlice): string {
   const { segment, start, rows } = slice;
   let out = '';
   for (let row = start; row < start + rows; row++) {
-    const isNull =
-      segment.validity !== 0 && ((pool.u8[segment.validity + (row >>> 3)]! >>> (row & 7)) & 1) === 0;
+    const isNull = segment.validity !== 0 && ((pool.u8[segment.validity + (row >>> 3)]! >>> (row & 7)) & 1) === 0;
     out += isNull ? 'null\n' : `${text(row)}\n`;
   }
   return out;

@@ -164,6 +164,11 @@ export class ColumnRun {
     flow.run();
   }
 
+  /** Lets a flow that was short of memory try again whatever the pool looks like. */
+  retry(): void {
+    this.#usedWhenShort = Number.POSITIVE_INFINITY;
+  }
+
   #take(segment: Segment): void {
     if (segment.dictionary !== undefined && this.#dictionary === undefined) {
       this.#dictionary = new SharedDictionary(this.#pool, segment.dictionary);

@@ -4,7 +4,14 @@
  * its bell in shared memory, so that an arriving line wakes it without a message.
  */
 import { type MessagePort, receiveMessageOnPort, workerData } from 'node:worker_threads';
-import { ChunkDecoder, type DecodeEnvironment, DecodeError, LINE_BYTES, loadKernels, Pool } from '../../decode/index.ts';
+import {
+  ChunkDecoder,
+  type DecodeEnvironment,
+  DecodeError,
+  LINE_BYTES,
+  loadKernels,
+  Pool,
+} from '../../decode/index.ts';
 import type { FromStream, StreamStart, ToStream } from './messages.ts';
 
 interface Flow {

@@ -38,11 +38,14 @@ export class RowGroupRun {
   readonly #byColumn: Map<number, ColumnRun>;
   #waiting: PlannedFetch[];
   #fetching = 0;
+  #skipRows: number;
   #rowsTaken = 0;
   #closed = false;
 
-  constructor(context: RowGroupContext, group: PlannedRowGroup, columns: readonly ColumnRun[]) {
+  /** `skipRows` are rows that an earlier run of the row group has given out already. */
+  constructor(context: RowGroupContext, group: PlannedRowGroup, columns: readonly ColumnRun[], skipRows = 0) {
     this.#context = context;
+    this.#skipRows = skipRows;
     this.group = group;
     this.columns = columns;
     this.#byColumn = new Map(columns.map((run) => [run.column.index, run]));
@@ -76,6 +79,11 @@ export class RowGroupRun {
     if (this.#closed || this.failure !== undefined) return;
     this.#startFetches(mayFetch);
     if (mayDecode) for (const run of this.columns) run.runIfUseful();
+  }
+
+  /** Lets columns that were short of memory try again at the next `advance`. */
+  retry(): void {
+    for (const run of this.columns) run.retry();
   }
 
   #startFetches(mayFetch: (bytes: number) => boolean): void {
@@ -137,8 +145,8 @@ export class RowGroupRun {
 
   /** The next rows that all columns have, at most `rowsMax`; undefined when there are none now. */
   takeBatch(rowsMax: number, onReleased: () => void): Batch | undefined {
-    let rows = rowsMax;
-    for (const run of this.columns) rows = Math.min(rows, run.frontRows);
+    this.#skip();
+    const rows = this.#skipRows > 0 ? 0 : this.#rowsReady(rowsMax);
     if (rows === 0) {
       this.#checkEnd();
       return undefined;
@@ -152,6 +160,22 @@ export class RowGroupRun {
     }
     this.#rowsTaken += rows;
     return new Batch(rows, slices, shared, onReleased);
+  }
+
+  #rowsReady(rowsMax: number): number {
+    let rows = rowsMax;
+    for (const run of this.columns) rows = Math.min(rows, run.frontRows);
+    return rows;
+  }
+
+  #skip(): void {
+    while (this.#skipRows > 0) {
+      const rows = this.#rowsReady(this.#skipRows);
+      if (rows === 0) return;
+      for (const run of this.columns) run.take(rows).shared.release();
+      this.#skipRows -= rows;
+      this.#rowsTaken += rows;
+    }
   }
 
   /** When some column has ended and its rows are taken, no other may have rows left: the file contradicts itself. */
@@ -179,8 +203,13 @@ export class RowGroupRun {
     for (const run of this.columns) run.close(reason);
   }
 
+  /** Rows given out, or skipped because an earlier run gave them out. */
+  get rowsTaken(): number {
+    return this.#rowsTaken + this.#skipRows;
+  }
+
   /** True while none of its rows have been taken: it can be given up and run again from its start. */
   get isUntouched(): boolean {
-    return this.#rowsTaken === 0;
+    return this.rowsTaken === 0;
   }
 }

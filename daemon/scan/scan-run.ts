@@ -8,7 +8,14 @@
  * and says how much it would take.
  */
 import type { Pool } from '../../decode/index.ts';
-import { type ByteLedger, FetchError, newLedger } from '../../fetcher/index.ts';
+import {
+  type ByteLedger,
+  type DepthChange,
+  FetchError,
+  newLedger,
+  nextDepth,
+  PREFETCH_DEPTH_DEFAULT,
+} from '../../fetcher/index.ts';
 import { AHEAD_MEMORY_SHARE } from '../limits.ts';
 import type { ScanEngine } from './engine.ts';
 import type { RowGroupRun } from './row-group-run.ts';
@@ -29,7 +36,9 @@ export interface ScanContext {
 
 export interface ScanRunOptions {
   /** Row groups in flight, the one being read included: 1 is none ahead. */
-  readonly depth: number;
+  readonly depth: number | 'auto';
+  /** Told when `auto` changes the depth. */
+  readonly onDepth?: (change: DepthChange) => void;
   readonly preserveOrder: boolean;
   /** Rows to give out at most. */
   readonly limit: number;
@@ -51,6 +60,9 @@ export interface ScanTotals {
   readonly columnBusyMs: Map<string, number>;
 }
 
+/** Row groups read without giving one up, after which one more ahead is tried. */
+const CALM_ROW_GROUPS = 4;
+
 export class ScanRun {
   readonly totals: ScanTotals;
   readonly #engine: ScanEngine;
@@ -62,19 +74,33 @@ export class ScanRun {
   #runs: RowGroupRun[] = [];
   readonly #leaving = new Set<RowGroupRun>();
   readonly #evicted: RowGroupRun[] = [];
+  /** The first row group was started over and has the pool for itself. */
+  #alone = false;
+  /** Row groups in flight that memory has room for, learnt from having to give some up. */
+  #roomDepth = Number.POSITIVE_INFINITY;
+  /** Row groups read since. */
+  #calm = 0;
+  /** The row group that row groups ahead were last given up for. */
+  #relieved: RowGroupRun | undefined;
   #loading = false;
   #exhausted = false;
   #failure: Error | undefined;
   #outstanding = 0;
   #wake: (() => void) | undefined;
+  /** Everything rests and the first row group is short of memory: it was let try once more. */
+  #lastChance = false;
   #pumping = false;
   #ended = false;
+  #depth: number;
+  /** What `auto` has looked at already. */
+  #observed = { at: performance.now(), waitedMs: 0, evictions: 0 };
 
   constructor(engine: ScanEngine, source: RowGroupSource, options: ScanRunOptions) {
     this.#engine = engine;
     this.#pool = engine.pool;
     this.#source = source;
     this.#options = options;
+    this.#depth = options.depth === 'auto' ? PREFETCH_DEPTH_DEFAULT : options.depth;
     const ledger = newLedger();
     this.totals = {
       ledger,
@@ -177,28 +203,52 @@ export class ScanRun {
         this.totals.columnBusyMs.set(name, (this.totals.columnBusyMs.get(name) ?? 0) + column.busyMs);
       }
       this.totals.rowGroups++;
+      this.#alone = false;
+      if (++this.#calm >= CALM_ROW_GROUPS && this.#roomDepth < this.#depth) {
+        this.#roomDepth++;
+        this.#calm = 0;
+      }
+      if (this.#options.depth === 'auto') this.#adaptDepth();
       return false;
     });
   }
 
+  #adaptDepth(): void {
+    const { waitedMs, evictions } = this.totals;
+    const now = performance.now();
+    const change = nextDepth(this.#depth, {
+      wallMs: now - this.#observed.at,
+      waitedMs: waitedMs - this.#observed.waitedMs,
+      evictions: evictions - this.#observed.evictions,
+      memoryShare: this.#pool.usedBytes / this.#pool.capacityBytes,
+    });
+    this.#observed = { at: now, waitedMs, evictions };
+    if (change === undefined) return;
+    this.#depth = change.depth;
+    this.#options.onDepth?.(change);
+  }
+
   #refill(): void {
-    while (this.#runs.length < this.#options.depth) {
+    if (this.#alone && this.#leaving.size > 0) return;
+    const depth = this.#alone ? 1 : Math.min(this.#depth, this.#roomDepth);
+    while (this.#runs.length < depth) {
       const evicted = this.#evicted[0];
       if (evicted === undefined) break;
-      // a given-up row group comes back when it is the first, or when there is room ahead again
-      if (this.#runs.length > 0 && this.#pool.usedBytes > this.#pool.capacityBytes / 2) return;
+      // not before the one that it made room for has been read: both would only push each other out
+      if (this.#runs.length > 0 && this.#runs[0] === this.#relieved) return;
       this.#evicted.shift();
       this.#runs.push(this.#source.again(evicted, this.#context));
     }
     if (this.#evicted.length > 0 || this.#loading || this.#exhausted) return;
-    if (this.#runs.length >= this.#options.depth) return;
+    if (this.#runs.length >= depth) return;
     this.#loading = true;
     this.#source.next(this.#context).then(
       (run) => {
         this.#loading = false;
         if (run === undefined) this.#exhausted = true;
         else if (this.#ended) run.close('speculation');
-        else if (this.#evicted.length > 0) this.#evicted.push(run); // its turn comes after theirs
+        else if (this.#evicted.length > 0)
+          this.#evicted.push(run); // its turn comes after theirs
         else this.#runs.push(run);
         this.#changed();
       },
@@ -219,7 +269,10 @@ export class ScanRun {
     this.#runs.splice(this.#runs.indexOf(last), 1);
     this.#leaving.add(last);
     this.#evicted.unshift(last);
+    this.#relieved = first;
     this.totals.evictions++;
+    this.#roomDepth = Math.max(1, this.#runs.length);
+    this.#calm = 0;
     last.close('evicted');
   }
 
@@ -228,6 +281,25 @@ export class ScanRun {
     if (first === undefined || first.memoryShort === 0 || this.#loading) return;
     if (this.#leaving.size > 0 || this.#runs.some((run) => run.isBusy)) return;
     if (this.#runs.length > 1 && this.#runs.some((run) => run !== first && run.isUntouched)) return;
+    if (!this.#lastChance) {
+      // what was freed since it was short may be enough
+      this.#lastChance = true;
+      first.retry();
+      this.#pump();
+      return;
+    }
+    if (!this.#alone && this.#outstanding === 0) {
+      // its slabs lie scattered among those of row groups that are gone: start it over in an empty pool
+      this.#alone = true;
+      this.#lastChance = false;
+      this.#runs = [];
+      this.#leaving.add(first);
+      this.#evicted.unshift(first);
+      this.totals.evictions++;
+      first.close('evicted');
+      this.#changed();
+      return;
+    }
     const pool = this.#pool;
     const needed = pool.usedBytes + first.memoryShort * 2;
     const held =
@@ -255,6 +327,7 @@ export class ScanRun {
         return undefined;
       }
       if (batch === undefined) continue;
+      this.#lastChance = false;
       this.#outstanding++;
       this.#pump();
       return batch;

@@ -70,12 +70,7 @@ export class Batch {
   readonly #onReleased: () => void;
   #released = false;
 
-  constructor(
-    rows: number,
-    columns: readonly ColumnSlice[],
-    shared: readonly SharedSegment[],
-    onReleased: () => void,
-  ) {
+  constructor(rows: number, columns: readonly ColumnSlice[], shared: readonly SharedSegment[], onReleased: () => void) {
     this.rows = rows;
     this.columns = columns;
     this.#shared = shared;

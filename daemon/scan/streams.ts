@@ -4,7 +4,14 @@
  * has a FIFO of 64 slots; what finds no slot waits here, in order. Nothing here fetches or waits for bytes.
  */
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';
-import { type ChunkSpec, DecodeError, type InputPiece, LINE_BYTES, type Pool, type Segment } from '../../decode/index.ts';
+import {
+  type ChunkSpec,
+  DecodeError,
+  type InputPiece,
+  LINE_BYTES,
+  type Pool,
+  type Segment,
+} from '../../decode/index.ts';
 import { FLOWS_MAX, STREAM_FIFO_SLOTS } from '../limits.ts';
 import type { FromStream, StreamStart, ToStream } from './messages.ts';
 
@@ -139,6 +146,7 @@ export class DecoderStreams {
     if (mark === undefined) return undefined;
     Atomics.store(this.#pool.i32, mark, 0);
     const flow = new Flow(this, this.#nextFlow++, spec, mark, events);
+    if (this.#flows.size === 0) for (const stream of this.#streams) stream.port.ref();
     this.#flows.set(flow.id, flow);
     return flow;
   }
@@ -248,6 +256,8 @@ export class DecoderStreams {
     flow.over = true;
     this.#flows.delete(flow.id);
     this.#freeMarks.push(flow.mark);
+    // an idle engine keeps no process alive
+    if (this.#flows.size === 0) for (const stream of this.#streams) stream.port.unref();
   }
 
   #fail(error: Error): void {
@@ -261,7 +271,9 @@ export class DecoderStreams {
   /** Ends the threads; flows that are still open are lost. */
   async close(): Promise<void> {
     this.#closing = true;
-    const exits = this.#streams.map(({ worker }) => new Promise<void>((resolve) => worker.once('exit', () => resolve())));
+    const exits = this.#streams.map(
+      ({ worker }) => new Promise<void>((resolve) => worker.once('exit', () => resolve())),
+    );
     for (const stream of this.#streams) {
       stream.worker.ref();
       this.post(stream, { kind: 'exit' });

@@ -15,7 +15,7 @@ import { checkUtf8, type Dictionary, fixedWidth } from './dictionary.ts';
 import type { DecodeEnvironment } from './environment.ts';
 import { kernelError } from './kernel-error.ts';
 import { type DataPage, PageReader } from './page-reader.ts';
-import { nextValueBytes, openPageValues, type PageContext, type PageValues } from './page-values.ts';
+import { NO_MEMORY, nextValueBytes, openPageValues, type PageContext, type PageValues } from './page-values.ts';
 import type { ChunkSpec, Segment, StepResult } from './spec.ts';
 import { expandRoomBytes, Window, type WindowShape } from './window.ts';
 
@@ -53,9 +53,13 @@ export class ChunkDecoder {
 
   /** Throws UNSUPPORTED; MEMORY is no error here: a decoder that got no state slab says so at its first step. */
   constructor(environment: DecodeEnvironment, spec: ChunkSpec) {
-    checkCodec(spec.codec);
     this.#environment = environment;
     this.#spec = spec;
+    try {
+      checkCodec(spec.codec);
+    } catch (error) {
+      throw this.#located(error, 0);
+    }
     this.#width = spec.physical === Physical.BYTE_ARRAY || spec.physical === Physical.BOOLEAN ? 0 : fixedWidth(spec);
     this.#states = environment.pool.allocate(STATES.size);
     this.input = new ChunkInput(environment.pool);
@@ -68,7 +72,7 @@ export class ChunkDecoder {
       this.#segment === undefined &&
       this.#window === undefined &&
       this.#carry === undefined &&
-      (this.#open === undefined || this.#open.rowsLeft === 0) &&
+      (this.#open === undefined || (this.#open.rowsLeft === 0 && this.#open.page.isComplete)) &&
       this.#valuesDone === this.#spec.numValues
     );
   }
@@ -78,9 +82,14 @@ export class ChunkDecoder {
     try {
       return this.#step();
     } catch (error) {
-      if (!(error instanceof DecodeError)) throw error;
-      throw error.located({ column: this.#spec.columnName, offset: this.#spec.fileOffset + this.#pages.pageStart });
+      throw this.#located(error, this.#pages.pageStart);
     }
+  }
+
+  /** An error of ours with the column and the place of chunk byte `at` in the file. */
+  #located(error: unknown, at: number): unknown {
+    if (!(error instanceof DecodeError)) return error;
+    return error.located({ column: this.#spec.columnName, offset: this.#spec.fileOffset + at });
   }
 
   /** The finished segment after `step` answered 'segment'. */
@@ -160,11 +169,13 @@ export class ChunkDecoder {
   #stepPage(open: OpenPage): StepResult | 'go' {
     const spec = this.#spec;
     const settled = this.#window === undefined || this.#window.dense === this.#window.valid;
+    open.page.advance();
     if (open.rowsLeft === 0 && settled && this.#carry === undefined) {
+      // bytes after the last value may be bad too: what a page comes to must not depend on how it arrives
+      if (!open.page.isComplete) return 'input';
       this.#closePage(open);
       return 'go';
     }
-    open.page.advance();
     if (!open.levelsStarted) {
       if (!this.#startPage(open)) return 'input';
     }
@@ -178,6 +189,7 @@ export class ChunkDecoder {
     if (window.dense < window.valid) {
       const code = values.decode(window, window.valid - window.dense);
       if (code === NEED) return 'input';
+      if (code === NO_MEMORY) return 'memory';
       if (code === FULL) {
         this.#bytesNeeded = nextValueBytes(open.context);
         this.#carry = window.split();
@@ -324,4 +336,3 @@ export class ChunkDecoder {
 
 /** Stands for the values of a page whose start has not arrived. */
 const NO_VALUES: PageValues = { layout: 'fixed', decode: () => DONE, close: () => {} };
-

@@ -7,19 +7,32 @@ import type { Pool } from '../pool/pool.ts';
 import type { InputPiece } from './spec.ts';
 
 export class ChunkInput {
-  /** Chunk bytes [0, arrived) are there. */
-  arrived = 0;
   /** Chunk bytes [0, consumed) are not needed any more. */
   consumed = 0;
   readonly #pool: Pool;
   #pieces: InputPiece[] = [];
+  #arrived = 0;
+  /** End of the last piece that was added. */
+  #end = 0;
 
   constructor(pool: Pool) {
     this.#pool = pool;
   }
 
+  /** Chunk bytes [0, arrived) are there. */
+  get arrived(): number {
+    return this.#arrived;
+  }
+
+  /** Never past the last piece: the mark may be seen before the message that brings its piece. */
+  set arrived(bytes: number) {
+    this.#arrived = Math.min(bytes, this.#end);
+  }
+
+  /** The next piece; it begins where the last one ended. */
   add(piece: InputPiece): void {
     this.#pieces.push(piece);
+    this.#end = piece.end;
   }
 
   /** Forgets pieces that end at or before `consumed`. */

@@ -10,6 +10,7 @@ import { type PageHeader, parsePageHeader } from '../format/page-header.ts';
 import type { ChunkInput } from './chunk-input.ts';
 import { checkDictionaryPage, type Dictionary, type DictionaryStates, loadDictionary } from './dictionary.ts';
 import type { DecodeEnvironment } from './environment.ts';
+import { PageBody } from './page-body.ts';
 import { readU32 } from './page-values.ts';
 import { Section } from './section.ts';
 import type { ChunkSpec } from './spec.ts';
@@ -29,6 +30,7 @@ export class DataPage {
   /** The section that holds the values; in a V1 page it begins with the levels. */
   readonly values: Section;
   readonly #levels: Section | undefined;
+  readonly #body: PageBody;
   readonly #environment: DecodeEnvironment;
   readonly #hasLevels: boolean;
   readonly #onClose: () => void;
@@ -36,7 +38,7 @@ export class DataPage {
   constructor(
     environment: DecodeEnvironment,
     header: PageHeader,
-    sections: { values: Section; levels: Section | undefined },
+    sections: { body: PageBody; values: Section; levels: Section | undefined },
     hasLevels: boolean,
     onClose: () => void,
   ) {
@@ -44,14 +46,21 @@ export class DataPage {
     this.encoding = header.encoding;
     this.values = sections.values;
     this.#levels = sections.levels;
+    this.#body = sections.body;
     this.#environment = environment;
     this.#hasLevels = hasLevels;
     this.#onClose = onClose;
   }
 
   advance(): void {
+    this.#body.advance();
     this.#levels?.advance();
     this.values.advance();
+  }
+
+  /** True when every byte of the page has arrived and decompressed. */
+  get isComplete(): boolean {
+    return this.values.isComplete && (this.#levels === undefined || this.#levels.isComplete);
   }
 
   /** Address up to which level bytes are final. */
@@ -95,6 +104,7 @@ export class PageReader {
   /** Chunk offset of the next header. */
   #at = 0;
   #header: PageHeader | undefined;
+  #body: PageBody | undefined;
   #checked = false;
   #dictionarySection: Section | undefined;
   #putBack: DataPage | undefined;
@@ -117,17 +127,18 @@ export class PageReader {
       if (header === undefined) return 'input';
       const body = this.#at + header.headerBytes;
       const end = body + header.compressedSize;
-      if (!this.#checksumHolds(header, body, end)) return 'input';
-      if (header.type === PageType.DICTIONARY_PAGE) {
-        const result = this.#loadDictionary(header, body, end, snappyState, states);
+      const isDictionary = header.type === PageType.DICTIONARY_PAGE;
+      const isData = header.type === PageType.DATA_PAGE || header.type === PageType.DATA_PAGE_V2;
+      if (isDictionary || (isData && header.numValues > 0)) {
+        this.#body ??= PageBody.open(this.#environment.pool, this.#input, body, end);
+        if (this.#body === undefined) return 'memory';
+        this.#body.advance();
+        if (!this.#checksumHolds(header, this.#body)) return 'input';
+        if (isData) return this.#openData(header, this.#body, snappyState);
+        const result = this.#loadDictionary(header, this.#body, snappyState, states);
         if (result !== undefined) return result;
-        this.#finishPage(end);
-      } else if (header.type === PageType.DATA_PAGE || header.type === PageType.DATA_PAGE_V2) {
-        if (header.numValues > 0) return this.#openData(header, body, end, snappyState);
-        this.#finishPage(end);
-      } else {
-        this.#finishPage(end);
       }
+      this.#finishPage(end);
     }
   }
 
@@ -137,6 +148,8 @@ export class PageReader {
   }
 
   #finishPage(end: number): void {
+    this.#body?.close();
+    this.#body = undefined;
     this.#at = end;
     this.#header = undefined;
     this.#checked = false;
@@ -186,14 +199,10 @@ export class PageReader {
   }
 
   /** False while the page has not arrived whole. Throws CHECKSUM. */
-  #checksumHolds(header: PageHeader, body: number, end: number): boolean {
+  #checksumHolds(header: PageHeader, body: PageBody): boolean {
     if (header.crc === undefined || !this.#environment.verifyChecksums || this.#checked) return true;
-    const input = this.#input;
-    if (input.arrived < end) return false;
-    const address = input.addressOf(body, end);
-    const bytes =
-      address === 0 ? input.slice(body, end) : this.#environment.pool.u8.subarray(address, address + end - body);
-    const crc = crc32(bytes);
+    if (!body.isComplete) return false;
+    const crc = crc32(this.#environment.pool.u8.subarray(body.address, body.address + (body.to - body.from)));
     if (crc !== header.crc) {
       throw new DecodeError('CHECKSUM', `page CRC-32 is ${hex(crc)}`, { expected: hex(header.crc) });
     }
@@ -203,8 +212,7 @@ export class PageReader {
 
   #loadDictionary(
     header: PageHeader,
-    body: number,
-    end: number,
+    body: PageBody,
     snappyState: number,
     states: DictionaryStates,
   ): 'input' | 'memory' | undefined {
@@ -213,9 +221,9 @@ export class PageReader {
     if (this.dictionary !== undefined) throw new DecodeError('DICTIONARY', 'the chunk has a second dictionary page');
     checkDictionaryPage(spec, header.numValues, header.encoding, header.uncompressedSize);
     this.#dictionarySection ??= Section.open(pool, kernels, {
-      input: this.#input,
-      from: body,
-      to: end,
+      body,
+      from: body.from,
+      to: body.to,
       codec: spec.codec,
       size: header.uncompressedSize,
       snappyState,
@@ -230,7 +238,7 @@ export class PageReader {
     return undefined;
   }
 
-  #openData(header: PageHeader, body: number, end: number, snappyState: number): DataPage | 'memory' {
+  #openData(header: PageHeader, body: PageBody, snappyState: number): DataPage | 'memory' {
     const { pool, kernels } = this.#environment;
     const spec = this.#spec;
     const optional = spec.maxDefinitionLevel > 0;
@@ -247,24 +255,24 @@ export class PageReader {
       );
     }
     const values = Section.open(pool, kernels, {
-      input: this.#input,
-      from: body + levelBytes,
-      to: end,
+      body,
+      from: body.from + levelBytes,
+      to: body.to,
       codec: isV2 && !header.isCompressed ? Codec.UNCOMPRESSED : spec.codec,
       size: header.uncompressedSize - levelBytes,
       snappyState,
     });
     if (values === undefined) return 'memory';
     // The repetition levels of a flat column take no bytes; a writer that put some there is stepped over.
-    const levelStart = body + (isV2 ? header.repetitionBytes : 0);
+    const levelStart = body.from + (isV2 ? header.repetitionBytes : 0);
     const levels =
       isV2 && optional
         ? Section.open(pool, kernels, {
-            input: this.#input,
+            body,
             from: levelStart,
-            to: body + levelBytes,
+            to: body.from + levelBytes,
             codec: Codec.UNCOMPRESSED,
-            size: body + levelBytes - levelStart,
+            size: body.from + levelBytes - levelStart,
             snappyState,
           })
         : undefined;
@@ -272,13 +280,17 @@ export class PageReader {
       values.close();
       return 'memory';
     }
-    return new DataPage(this.#environment, header, { values, levels }, optional && !isV2, () => this.#finishPage(end));
+    return new DataPage(this.#environment, header, { body, values, levels }, optional && !isV2, () =>
+      this.#finishPage(body.to),
+    );
   }
 
   /** `keepDictionary`: a segment that was given out still names it. */
   close(keepDictionary: boolean): void {
     this.#putBack?.close();
     this.#dictionarySection?.close();
+    this.#body?.close();
+    this.#body = undefined;
     if (this.dictionary !== undefined && !keepDictionary) {
       this.#environment.pool.free(this.dictionary.slab, this.dictionary.slabBytes);
     }

@@ -36,10 +36,13 @@ export interface PageContext {
   readonly width: number;
 }
 
+/** Beside DONE, NEED and FULL: scratch memory did not fit; nothing was consumed, ask again when some was freed. */
+export const NO_MEMORY = 3;
+
 export interface PageValues {
   /** The layout of the window that these values go to. */
   readonly layout: SegmentLayout;
-  /** Appends up to `count` values to the window (advancing `window.dense`). DONE, NEED or FULL; throws on bad input. */
+  /** Appends up to `count` values to the window (advancing `window.dense`). DONE, NEED, FULL or NO_MEMORY; throws on bad input. */
   decode(window: Window, count: number): number;
   /** Gives back scratch memory. */
   close(): void;
@@ -127,10 +130,10 @@ class RunBits implements PageValues {
       this.#started = true;
     }
     if (count === 0) return DONE;
-    // The kernel writes whole words from a word's start, so the bits go to the free end of the window first.
+    // The kernel writes whole words from a word's start, so the bits go to scratch memory first.
     if (this.#scratch === undefined) {
       const at = pool.allocate(bitmapRoom(count));
-      if (at === 0) throw new DecodeError('LIMIT', 'no memory for a page of booleans');
+      if (at === 0) return NO_MEMORY;
       this.#scratch = { at, taken: count };
       u32[word + (LEVELS.op >>> 2)] = at;
       u32[word + (LEVELS.wanted >>> 2)] = count;
@@ -266,7 +269,7 @@ class DictionaryIndices implements PageValues {
     const { u32 } = pool;
     if (this.#scratch === undefined) {
       const at = pool.allocate(count * 4);
-      if (at === 0) throw new DecodeError('LIMIT', 'no memory for the indices of a page');
+      if (at === 0) return NO_MEMORY;
       this.#scratch = { at, taken: count };
       u32[word + (HYBRID.op >>> 2)] = at;
       u32[word + (HYBRID.wanted >>> 2)] = count;

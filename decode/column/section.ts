@@ -9,12 +9,12 @@ import { DecodeError } from '../errors.ts';
 import { Codec } from '../format/enums.ts';
 import { DONE, type Kernels, SNAPPY } from '../kernels/kernels.ts';
 import type { Pool } from '../pool/pool.ts';
-import type { ChunkInput } from './chunk-input.ts';
 import { kernelError } from './kernel-error.ts';
+import type { PageBody } from './page-body.ts';
 
 export interface SectionSource {
-  readonly input: ChunkInput;
-  /** Chunk offsets of the compressed bytes. */
+  readonly body: PageBody;
+  /** Chunk offsets of the compressed bytes, within the body. */
   readonly from: number;
   readonly to: number;
   readonly codec: Codec;
@@ -32,31 +32,28 @@ export class Section {
   readonly #pool: Pool;
   readonly #kernels: Kernels;
   readonly #source: SectionSource;
-  /** Address of the compressed bytes, in the input itself or in a slab that they are gathered in. */
-  readonly #sourceAddress: number;
-  readonly #gathered: number;
+  /** Address of the compressed bytes. */
+  readonly #compressed: number;
+  /** The slab that they are decompressed to; 0 when they are not compressed. */
   readonly #target: number;
-  #copiedTo: number;
   #finished: boolean;
 
-  private constructor(pool: Pool, kernels: Kernels, source: SectionSource, direct: number, slabs: [number, number]) {
-    const [gathered, target] = slabs;
+  private constructor(pool: Pool, kernels: Kernels, source: SectionSource, target: number) {
+    const { body, from, to, size } = source;
     this.#pool = pool;
     this.#kernels = kernels;
     this.#source = source;
-    this.#gathered = gathered;
     this.#target = target;
-    this.#sourceAddress = gathered === 0 ? direct : gathered;
-    this.#copiedTo = source.from;
-    this.start = target === 0 ? this.#sourceAddress : target;
-    this.end = this.start + source.size;
+    this.#compressed = body.address + (from - body.from);
+    this.start = target === 0 ? this.#compressed : target;
+    this.end = this.start + size;
     this.mark = this.start;
-    this.#finished = source.size === 0 && source.to === source.from;
+    this.#finished = size === 0 && to === from;
     if (source.codec === Codec.SNAPPY) {
       const words = source.snappyState >>> 2;
       pool.u32.fill(0, words, words + (SNAPPY.size >>> 2));
-      pool.u32[words + (SNAPPY.ip >>> 2)] = this.#sourceAddress;
-      pool.u32[words + (SNAPPY.srcEnd >>> 2)] = this.#sourceAddress + (source.to - source.from);
+      pool.u32[words + (SNAPPY.ip >>> 2)] = this.#compressed;
+      pool.u32[words + (SNAPPY.srcEnd >>> 2)] = this.#compressed + (to - from);
       pool.u32[words + (SNAPPY.dst >>> 2)] = this.start;
       pool.u32[words + (SNAPPY.op >>> 2)] = this.start;
       pool.u32[words + (SNAPPY.dstEnd >>> 2)] = this.end;
@@ -68,27 +65,19 @@ export class Section {
    * the sizes contradict each other.
    */
   static open(pool: Pool, kernels: Kernels, source: SectionSource): Section | undefined {
-    const { input, from, to, codec, size } = source;
+    const { from, to, codec, size } = source;
     if (codec === Codec.UNCOMPRESSED && size !== to - from) {
       throw new DecodeError('PAGE_HEADER', `uncompressed page of ${to - from} bytes declares ${size}`);
     }
     checkRatio(codec, to - from, size);
-    const direct = to > from ? input.addressOf(from, to) : 0;
-    const mustGather = to > from && direct === 0;
-    const gathered = mustGather ? pool.allocate(to - from) : 0;
-    if (mustGather && gathered === 0) return undefined;
-    const mustDecompress = codec !== Codec.UNCOMPRESSED && size > 0;
-    const target = mustDecompress ? pool.allocate(size) : 0;
-    if (mustDecompress && target === 0) {
-      if (gathered !== 0) pool.free(gathered, to - from);
-      return undefined;
-    }
-    return new Section(pool, kernels, source, direct, [gathered, target]);
+    if (codec === Codec.UNCOMPRESSED || size === 0) return new Section(pool, kernels, source, 0);
+    const target = pool.allocate(size);
+    return target === 0 ? undefined : new Section(pool, kernels, source, target);
   }
 
-  /** True when the decompressed bytes lie in the input, which goes away when it is consumed. */
+  /** True when the bytes lie in the page's body, which goes away with it. */
   get isBorrowed(): boolean {
-    return this.#target === 0 && this.#gathered === 0;
+    return this.#target === 0;
   }
 
   /** True when every byte is final. */
@@ -96,25 +85,21 @@ export class Section {
     return this.#finished;
   }
 
-  /** Takes in what has arrived. Throws CODEC with the section's place in the chunk as offset. */
+  /** Takes in what the body has. Throws CODEC. */
   advance(): void {
     if (this.#finished) return;
-    const { input, from, to, codec } = this.#source;
-    const arrived = Math.min(input.arrived, to);
-    if (arrived <= from && to > from) return;
-    if (this.#gathered !== 0 && arrived > this.#copiedTo) {
-      input.copy(this.#copiedTo, arrived, this.#gathered + (this.#copiedTo - from));
-      this.#copiedTo = arrived;
-    }
-    const whole = arrived === to;
+    const { body, from, to, codec } = this.#source;
+    const arrived = Math.min(body.arrived, to);
+    // a section without bytes (which may lie past what has arrived) is judged when its place is reached
+    if (arrived < from || (arrived === from && to > from)) return;
     if (codec === Codec.UNCOMPRESSED) {
       this.mark = this.start + (arrived - from);
-      this.#finished = whole;
+      this.#finished = arrived === to;
     } else if (codec === Codec.SNAPPY) {
-      this.#advanceSnappy(this.#sourceAddress + (arrived - from));
-    } else if (whole) {
+      this.#advanceSnappy(this.#compressed + (arrived - from));
+    } else if (arrived === to) {
       const { u8 } = this.#pool;
-      const bytes = u8.subarray(this.#sourceAddress, this.#sourceAddress + (to - from));
+      const bytes = u8.subarray(this.#compressed, this.#compressed + (to - from));
       decompressInto(codec, bytes, u8.subarray(this.start, this.end));
       this.mark = this.end;
       this.#finished = true;
@@ -129,17 +114,11 @@ export class Section {
   }
 
   close(): void {
-    if (this.#gathered !== 0) this.#pool.free(this.#gathered, this.#source.to - this.#source.from);
     if (this.#target !== 0) this.#pool.free(this.#target, this.#source.size);
   }
 
-  /** Hands the decompressed bytes over to the caller, who frees [start, end) as a slab; only when not borrowed. */
+  /** Hands the decompressed bytes over to the caller, who frees them as a slab; only when not borrowed. */
   takeSlab(): { slab: number; slabBytes: number } {
-    const { from, to, size } = this.#source;
-    if (this.#target !== 0) {
-      if (this.#gathered !== 0) this.#pool.free(this.#gathered, to - from);
-      return { slab: this.#target, slabBytes: size };
-    }
-    return { slab: this.#gathered, slabBytes: to - from };
+    return { slab: this.#target, slabBytes: this.#source.size };
   }
 }

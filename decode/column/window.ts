@@ -4,8 +4,9 @@
  * a window may take its rows from any number of pages. A window that can't take the next value ends early, in the
  * middle of its rows if need be; the validity of the rows left over is carried to the next one.
  */
-import { DICTIONARY_SLACK_BYTES, EXPANDED_BYTES_MAX } from '../limits.ts';
+
 import { type Kernels, LEVELS } from '../kernels/kernels.ts';
+import { DICTIONARY_SLACK_BYTES, EXPANDED_BYTES_MAX } from '../limits.ts';
 import type { Pool } from '../pool/pool.ts';
 import { kernelError } from './kernel-error.ts';
 import type { DictionaryValues, Segment, SegmentLayout } from './spec.ts';
@@ -52,7 +53,14 @@ export class Window {
   readonly #slabBytes: number;
   readonly #levelState: number;
 
-  private constructor(pool: Pool, kernels: Kernels, shape: WindowShape, slab: number, slabBytes: number, state: number) {
+  private constructor(
+    pool: Pool,
+    kernels: Kernels,
+    shape: WindowShape,
+    slab: number,
+    slabBytes: number,
+    state: number,
+  ) {
     this.#pool = pool;
     this.#kernels = kernels;
     this.shape = shape;

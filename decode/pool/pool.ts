@@ -3,11 +3,12 @@
  * that start on 4 KiB borders (so on 64-byte lines). Every thread attaches to the same memory; the allocator's state
  * (a lock, a bitmap of blocks, counters) lies in that memory, so that any thread allocates without a message.
  * The memory is made at its full size once and never grows: untouched pages cost nothing, views never go stale, and
- * the cap is hard by construction. First fit from the lowest address keeps the touched part small.
+ * the cap is hard by construction. Small slabs are put lowest, large ones highest, so that the
+ * small ones do not cut up the room of the large ones.
  *
  * It does not wait: `allocate` answers 0 when there is no room, and who asked decides what that means.
  */
-import { BLOCK_BYTES, MEMORY_BYTES_MAX, MEMORY_BYTES_MIN } from '../limits.ts';
+import { BLOCK_BYTES, LARGE_SLAB_SHARE, MEMORY_BYTES_MAX, MEMORY_BYTES_MIN } from '../limits.ts';
 
 const WASM_PAGE_BYTES = 65536;
 /** Below: null page, kernel tables (see kernels/build.ts). The pool's words start here. */
@@ -31,6 +32,8 @@ export class Pool {
   refusedBytes = 0;
   readonly #blocks: number;
   readonly #arena: number;
+  /** Slabs of more blocks than this come from the top, so that small ones do not cut up the room for them. */
+  readonly #largeBlocks: number;
 
   private constructor(memory: WebAssembly.Memory) {
     const buffer = memory.buffer as unknown as SharedArrayBuffer;
@@ -41,6 +44,7 @@ export class Pool {
     this.#blocks = this.u32[BLOCKS]!;
     this.#arena = this.u32[ARENA]!;
     this.capacityBytes = this.#blocks * BLOCK_BYTES;
+    this.#largeBlocks = Math.floor(this.#blocks / LARGE_SLAB_SHARE);
   }
 
   /** A new pool that can hand out `bytes` bytes (rounded down to blocks). Throws RangeError outside the bounds. */
@@ -83,7 +87,7 @@ export class Pool {
     if (want <= 0 || want > this.#blocks) return this.#refuse(bytes);
     this.#lock();
     try {
-      const first = this.#findRun(want);
+      const first = want > this.#largeBlocks ? this.#findLastRun(want) : this.#findRun(want);
       if (first < 0) return this.#refuse(bytes);
       this.#mark(first, want, true);
       const used = Atomics.add(this.i32, USED, want) + want;
@@ -157,6 +161,31 @@ export class Pool {
       run = (word >>> (at & 31)) & 1 ? 0 : run + 1;
       at++;
       if (run >= want) return at - run;
+    }
+    return -1;
+  }
+
+  /** The highest run of `want` free blocks. */
+  #findLastRun(want: number): number {
+    const { u32 } = this;
+    const base = BITMAP_START >>> 2;
+    let run = 0;
+    for (let at = this.#blocks - 1; at >= 0; ) {
+      const word = u32[base + (at >>> 5)]!;
+      const whole = (at & 31) === 31;
+      if (whole && word === 0xffffffff) {
+        run = 0;
+        at -= 32;
+        continue;
+      }
+      if (whole && word === 0) {
+        at -= 32;
+        run += 32;
+      } else {
+        run = (word >>> (at & 31)) & 1 ? 0 : run + 1;
+        at--;
+      }
+      if (run >= want) return at + 1 + (run - want);
     }
     return -1;
   }

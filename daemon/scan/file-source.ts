@@ -1,0 +1,178 @@
+/**
+ * The row groups of a scan, file after file: reads each file's footer when its turn comes, plans it, and makes the
+ * runs. All files of a scan must have the columns of the first, with the same types.
+ */
+import {
+  type ChunkSpec,
+  type Codec,
+  DecodeError,
+  type FileMetadata,
+  type LeafColumn,
+  type Physical,
+  physicalName,
+} from '../../decode/index.ts';
+import {
+  type FileVersion,
+  type GapEstimator,
+  type PlannedRowGroup,
+  planScan,
+  type ScanPlan,
+  type ScanRequest,
+  type Transport,
+} from '../../fetcher/index.ts';
+import { isText } from '../arrow/arrow-type.ts';
+import { ColumnRun } from './column-run.ts';
+import { RowGroupRun } from './row-group-run.ts';
+import type { RowGroupSource, ScanContext } from './scan-run.ts';
+
+/** A file whose footer has been read. */
+export interface ScanFile {
+  readonly transport: Transport;
+  readonly file: FileVersion;
+  readonly metadata: FileMetadata;
+}
+
+interface PlannedFile extends ScanFile {
+  readonly plan: ScanPlan;
+}
+
+export interface FileSourceOptions {
+  readonly request: Omit<ScanRequest, 'policy'>;
+  readonly policy: () => ScanRequest['policy'];
+  readonly dictionary: boolean;
+  readonly gap: GapEstimator;
+}
+
+export class FileSource implements RowGroupSource {
+  readonly #files: AsyncIterator<ScanFile>;
+  readonly #options: FileSourceOptions;
+  readonly #homes = new WeakMap<PlannedRowGroup, PlannedFile>();
+  #current: PlannedFile | undefined;
+  #first: PlannedFile | undefined;
+  #nextGroup = 0;
+  #rowsPlanned = 0;
+
+  constructor(files: AsyncIterator<ScanFile>, options: FileSourceOptions) {
+    this.#files = files;
+    this.#options = options;
+  }
+
+  /** The plan of the first file, which gives the scan its columns; undefined when there is no file. */
+  async firstPlan(): Promise<ScanPlan | undefined> {
+    if (this.#first === undefined) await this.#nextFile();
+    return this.#first?.plan;
+  }
+
+  /** The first file's metadata, after `firstPlan`. */
+  get firstMetadata(): FileMetadata | undefined {
+    return this.#first?.metadata;
+  }
+
+  async #nextFile(): Promise<boolean> {
+    const limit = this.#options.request.limit;
+    if (limit !== undefined && this.#first !== undefined && this.#rowsPlanned >= limit) return false;
+    const next = await this.#files.next();
+    if (next.done) return false;
+    const { metadata, file } = next.value;
+    const left = limit === undefined ? {} : { limit: limit - this.#rowsPlanned };
+    // later files give the columns of the first, wherever they have them
+    const columns = this.#first === undefined ? {} : { columns: this.#first.plan.columns.map((column) => column.name) };
+    const request = { ...this.#options.request, ...columns, ...left, policy: this.#options.policy() };
+    const plan = planScan(metadata, request);
+    for (const column of plan.columns) checkFlat(column, file);
+    const planned = { ...next.value, plan };
+    if (this.#first === undefined) this.#first = planned;
+    else checkSame(this.#first, planned);
+    this.#current = planned;
+    this.#nextGroup = 0;
+    this.#rowsPlanned += plan.rowGroups.reduce((sum, group) => sum + group.numRows, 0);
+    return true;
+  }
+
+  async next(scan: ScanContext): Promise<RowGroupRun | undefined> {
+    for (;;) {
+      const group = this.#current?.plan.rowGroups[this.#nextGroup];
+      if (group !== undefined) {
+        this.#nextGroup++;
+        this.#homes.set(group, this.#current!);
+        return this.#run(group, scan, 0);
+      }
+      if (!(await this.#nextFile())) return undefined;
+    }
+  }
+
+  again(run: RowGroupRun, scan: ScanContext): RowGroupRun {
+    return this.#run(run.group, scan, run.rowsTaken);
+  }
+
+  #run(group: PlannedRowGroup, scan: ScanContext, skipRows: number): RowGroupRun {
+    const { transport, file, metadata, plan } = this.#homes.get(group)!;
+    const { pool, streams } = scan.engine;
+    const columns = group.chunks.map((planned, k) => {
+      const column = plan.columns[k]!;
+      const chunk = metadata.rowGroups[group.ordinal]!.columns[column.index]!;
+      const place = { file: file.path, column: column.name, rowGroup: group.ordinal, offset: chunk.bytes.start };
+      if (chunk.encrypted) throw new DecodeError('ENCRYPTED', 'the column is encrypted', place);
+      if (planned.broken !== undefined) throw new DecodeError('METADATA', planned.broken, place);
+      const spec: ChunkSpec = {
+        columnName: column.name,
+        physical: column.type as Physical,
+        typeLength: column.typeLength,
+        maxDefinitionLevel: column.maxDefinitionLevel,
+        codec: chunk.codec as Codec,
+        numValues: chunk.numValues,
+        byteLength: chunk.bytes.end - chunk.bytes.start,
+        fileOffset: chunk.bytes.start,
+        uncompressedBytes: chunk.totalUncompressedSize,
+        utf8: isText(column),
+        bytesOutput: this.#options.dictionary ? 'dictionary' : 'values',
+        windowRows: plan.batchRows,
+      };
+      const events = {
+        changed: scan.changed,
+        failed: (error: Error): void => run.columnFailed(columns[k]!, error),
+      };
+      return new ColumnRun(pool, streams, column, spec, events);
+    });
+    const onFetch = (bytes: number, milliseconds: number): void => {
+      this.#options.gap.observe(bytes, milliseconds);
+      scan.onFetch(bytes, milliseconds);
+    };
+    const context = { pool, transport, file, ledger: scan.ledger, changed: scan.changed, onFetch };
+    const run: RowGroupRun = new RowGroupRun(context, group, columns, skipRows);
+    return run;
+  }
+}
+
+function checkFlat(column: LeafColumn, file: FileVersion): void {
+  if (column.path.length === 1 && column.maxRepetitionLevel === 0 && column.maxDefinitionLevel <= 1) return;
+  throw new DecodeError('UNSUPPORTED', 'nested columns are not supported yet; name the flat ones with --columns', {
+    file: file.path,
+    column: column.name,
+    expected: 'a column that is not in a group or list',
+  });
+}
+
+function checkSame(first: PlannedFile, other: PlannedFile): void {
+  for (const [k, expected] of first.plan.columns.entries()) {
+    const column = other.plan.columns[k];
+    const place = { file: other.file.path, column: expected.name };
+    if (column === undefined || column.name !== expected.name) {
+      throw new DecodeError('SCHEMA', `the file does not have this column in its place`, {
+        ...place,
+        expected: `the columns of ${first.file.path}`,
+      });
+    }
+    if (typeText(column) !== typeText(expected)) {
+      throw new DecodeError('SCHEMA', `the column is ${typeText(column)}`, {
+        ...place,
+        expected: `${typeText(expected)}, as in ${first.file.path}`,
+      });
+    }
+  }
+}
+
+function typeText(column: LeafColumn): string {
+  const logical = column.logicalType === undefined ? '' : ` ${JSON.stringify(column.logicalType)}`;
+  return `${physicalName(column)}${logical}`;
+}

@@ -1,0 +1,195 @@
+/**
+ * Scans as the library and the commands see them: a source's files through footer, plan, fetch and decode to batches.
+ *
+ *   for await (const batch of scan('rdma://host:7400/lake/*.parquet', { columns: ['a', 'b'] })) { ... }
+ *
+ * Batches are Arrow record batches that own their memory, unless `zeroCopy` asks for views of the pool.
+ */
+import type { RecordBatch, Schema } from 'apache-arrow';
+import {
+  AMPLIFICATION_MAX,
+  type DepthChange,
+  FetchError,
+  type FileVersion,
+  GapEstimator,
+  PREFETCH_DEPTH_DEFAULT,
+  PREFETCH_DEPTH_MAX,
+  REQUEST_BYTES_MAX,
+  type ScanPlan,
+} from '../../fetcher/index.ts';
+import type { Source } from '../../vfs/index.ts';
+import { ArrowBatchBuilder } from '../arrow/arrow-batch.ts';
+import { arrowColumn } from '../arrow/arrow-type.ts';
+import type { ScanEngine } from './engine.ts';
+import { FileSource, type ScanFile } from './file-source.ts';
+import { reportOf, type ScanReport } from './report.ts';
+import { ScanRun } from './scan-run.ts';
+import type { Batch } from './segments.ts';
+
+export interface ScanOptions {
+  /** Names of columns, in the order wanted; all when absent. */
+  readonly columns?: readonly string[];
+  /** Rows at most. */
+  readonly limit?: number;
+  /** Rows of a batch at most; chosen by the memory when absent. */
+  readonly batchRows?: number;
+  /** Row groups in flight, the one being read included (1 is none ahead), or `auto`. Default 2. */
+  readonly prefetchDepth?: number | 'auto';
+  /** Bytes between two ranges that one request may read over, or `auto` (latency times bandwidth, the default). */
+  readonly maxGap?: number | 'auto';
+  /** Rows in the order of the files (default), or as they get ready. */
+  readonly preserveOrder?: boolean;
+  /** Byte-array columns come as Arrow dictionaries. Default false: Utf8 and Binary. */
+  readonly dictionary?: boolean;
+  /** Record batches are views of the pool and must be disposed. Default false: copies of their own. */
+  readonly zeroCopy?: boolean;
+  readonly signal?: AbortSignal;
+  readonly onDepth?: (change: DepthChange) => void;
+}
+
+/** A record batch whose memory goes back to the pool when it is disposed. */
+export type DisposableBatch = RecordBatch & Disposable;
+
+export class Scan {
+  /** Undefined when the source has no file. */
+  readonly plan: ScanPlan;
+  readonly schema: Schema;
+  readonly #engine: ScanEngine;
+  readonly #source: Source;
+  readonly #run: ScanRun;
+  readonly #builder: ArrowBatchBuilder;
+  readonly #zeroCopy: boolean;
+  readonly #started = performance.now();
+
+  private constructor(
+    engine: ScanEngine,
+    source: Source,
+    run: ScanRun,
+    plan: ScanPlan,
+    builder: ArrowBatchBuilder,
+    zeroCopy: boolean,
+  ) {
+    this.#engine = engine;
+    this.#source = source;
+    this.#run = run;
+    this.plan = plan;
+    this.schema = builder.schema;
+    this.#builder = builder;
+    this.#zeroCopy = zeroCopy;
+  }
+
+  /**
+   * Reads the first footer and starts fetching. Throws FetchError (BAD_URL, NOT_FOUND, ...) and DecodeError; the
+   * source stays open and is the caller's.
+   */
+  static async open(engine: ScanEngine, source: Source, options: ScanOptions = {}): Promise<Scan> {
+    const { dictionary = false, zeroCopy = false, maxGap = 'auto', batchRows, limit, columns, signal } = options;
+    checkOptions(options);
+    const gap = new GapEstimator();
+    const files = await source.list();
+    const opened = scanFiles(source, files, gap);
+    const rowGroups = new FileSource(opened, {
+      request: {
+        memoryBytes: engine.pool.capacityBytes,
+        ...(columns === undefined ? {} : { columns }),
+        ...(limit === undefined ? {} : { limit }),
+        ...(batchRows === undefined ? {} : { batchRows }),
+      },
+      policy: () => ({
+        gapBytesMax: maxGap === 'auto' ? gap.gapBytes() : maxGap,
+        requestBytesMax: REQUEST_BYTES_MAX,
+        amplificationMax: AMPLIFICATION_MAX,
+      }),
+      dictionary,
+      gap,
+    });
+    const plan = (await rowGroups.firstPlan())!;
+    const run = new ScanRun(engine, rowGroups, {
+      depth: options.prefetchDepth ?? PREFETCH_DEPTH_DEFAULT,
+      preserveOrder: options.preserveOrder ?? true,
+      limit: limit ?? Number.POSITIVE_INFINITY,
+      batchRows: plan.batchRows,
+      ...(signal === undefined ? {} : { signal }),
+      ...(options.onDepth === undefined ? {} : { onDepth: options.onDepth }),
+    });
+    // rows of another file may be null where the first file's are required
+    const nullable = files.length > 1;
+    const arrow = plan.columns.map((column) => arrowColumn(column, { dictionary, nullable }));
+    const builder = new ArrowBatchBuilder(engine.pool, arrow, new Map(), { zeroCopy });
+    return new Scan(engine, source, run, plan, builder, zeroCopy);
+  }
+
+  /** The next rows, still in the pool; undefined at the end. The caller releases them. */
+  async nextBatch(): Promise<Batch | undefined> {
+    return this.#run.next();
+  }
+
+  /** A batch as an Arrow record batch (the batch stays the caller's). */
+  toArrow(batch: Batch): RecordBatch {
+    return this.#builder.build(batch);
+  }
+
+  /** Every batch, in turn; leaving the loop ends the scan. */
+  async *[Symbol.asyncIterator](): AsyncGenerator<RecordBatch | DisposableBatch> {
+    try {
+      for (;;) {
+        const batch = await this.nextBatch();
+        if (batch === undefined) return;
+        if (this.#zeroCopy) {
+          yield Object.assign(this.toArrow(batch), { [Symbol.dispose]: () => batch.release() });
+          continue;
+        }
+        let arrow: RecordBatch;
+        try {
+          arrow = this.toArrow(batch);
+        } finally {
+          batch.release();
+        }
+        yield arrow;
+      }
+    } finally {
+      await this.close();
+    }
+  }
+
+  /** What the scan did so far. */
+  report(): ScanReport {
+    return reportOf(this.#run.totals, this.#source, this.#engine, performance.now() - this.#started);
+  }
+
+  /** Stops requests and decoders and gives memory back; batches still held stay valid until they are released. */
+  async close(): Promise<void> {
+    await this.#run.close();
+  }
+}
+
+function checkOptions({ prefetchDepth, maxGap, limit, batchRows }: ScanOptions): void {
+  const whole = (name: string, value: number | string | undefined, least: number, most: number): void => {
+    if (value === undefined || value === 'auto') return;
+    if (typeof value === 'number' && Number.isSafeInteger(value) && value >= least && value <= most) return;
+    throw new FetchError('OPTION', `${name} is ${value}; expected a whole number from ${least} to ${most}`);
+  };
+  whole('prefetchDepth', prefetchDepth, 1, PREFETCH_DEPTH_MAX);
+  whole('maxGap', maxGap, 0, REQUEST_BYTES_MAX);
+  whole('limit', limit, 0, Number.MAX_SAFE_INTEGER);
+  whole('batchRows', batchRows, 1, 1 << 20);
+}
+
+/** The files with their footers, each footer asked for while the file before it is being scanned. */
+async function* scanFiles(source: Source, files: readonly FileVersion[], gap: GapEstimator): AsyncGenerator<ScanFile> {
+  const load = async (file: FileVersion): Promise<ScanFile> => {
+    const began = performance.now();
+    const handle = await source.open(file);
+    const metadata = await handle.footer();
+    gap.observe(1, performance.now() - began);
+    return { transport: source.transport, file, metadata };
+  };
+  let ahead: Promise<ScanFile> | undefined;
+  for (const [k, file] of files.entries()) {
+    const current = await (ahead ?? load(file));
+    const next = files[k + 1];
+    ahead = next === undefined ? undefined : load(next);
+    ahead?.catch(() => {}); // told when its turn comes
+    yield current;
+  }
+}
