@@ -94,8 +94,9 @@ export class QueuePairLink {
     return this.#region!;
   }
 
+  /** Whether READs can be posted. */
   get alive(): boolean {
-    return this.#alive;
+    return this.#alive && this.#connection?.pair.state === 'RTS';
   }
 
   /** Bytes of READs posted and not completed. */

@@ -92,7 +92,7 @@ export class QueuePairTransport implements Transport, LinkHost {
   async #liveLink(): Promise<QueuePairLink> {
     for (;;) {
       if (this.#closed) throw new FetchError('CLOSED', 'the transport is closed');
-      for (const link of this.#links) if (link.region === this.#region) return link;
+      for (const link of this.#links) if (link.alive && link.region === this.#region) return link;
       const link = await this.#connect();
       if (link.alive && link.region === this.#region) return link;
       throw new FetchError('LOST', 'the connection was lost right after the handshake', { retryable: true });
@@ -108,7 +108,7 @@ export class QueuePairTransport implements Transport, LinkHost {
   }
 
   async #open(): Promise<QueuePairLink> {
-    if (this.#connected && this.#links.size === 0) this.counters.reconnects++;
+    if (this.#connected && ![...this.#links].some((link) => link.alive)) this.counters.reconnects++;
     const link = await QueuePairLink.open(this, this.#options, this.#region);
     this.#connected = true;
     if (!link.alive) return link;
@@ -140,7 +140,7 @@ export class QueuePairTransport implements Transport, LinkHost {
   #linkWithRoom(): QueuePairLink | undefined {
     let best: QueuePairLink | undefined;
     for (const link of this.#links) {
-      if (link.region !== this.#region || link.readsOut >= link.outstandingMax) continue;
+      if (!link.alive || link.region !== this.#region || link.readsOut >= link.outstandingMax) continue;
       if (link.bytesOut > 0 && link.bytesOut + this.#options.readBytesMax > this.#options.windowBytes) continue;
       if (best === undefined || link.bytesOut < best.bytesOut) best = link;
     }

@@ -57,12 +57,14 @@ export function withRetry(inner: Transport, counters: TransportCounters, policy:
     for (;;) {
       // All bytes may have come without the word that they are good: the last one is read again for it.
       const from = Math.min(arrived, Math.max(0, into.byteLength - 1));
-      if (from < arrived) counters.bytesDiscarded += arrived - from;
+      let twice = arrived - from;
       const before = arrived;
       try {
         await inner.read(file, start + from, into.subarray(from), {
           ...(options.signal === undefined ? {} : { signal: options.signal }),
           onArrived: (bytes) => {
+            counters.bytesDiscarded += twice;
+            twice = 0;
             if (from + bytes <= arrived) return;
             arrived = from + bytes;
             options.onArrived?.(arrived);
