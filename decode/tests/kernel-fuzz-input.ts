@@ -10,7 +10,7 @@ export function pushVarint(out: number[], value: number | bigint): void {
   } while (rest > 0n);
 }
 
-export function zigzag(value: bigint): bigint {
+function zigzag(value: bigint): bigint {
   const x = BigInt.asIntN(64, value);
   return BigInt.asUintN(64, (x << 1n) ^ (x >> 63n));
 }

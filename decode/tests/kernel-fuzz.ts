@@ -139,13 +139,13 @@ export interface StreamResult {
   words: number[];
 }
 /** How input arrives and values are asked for. */
-export interface Feed {
+interface Feed {
   last: 'src' | 'out';
   marks: 'whole' | 'lines' | 'bytes';
   pieces: boolean;
 }
 
-export function runStream(arena: Arena, one: StreamCase, feed: Feed, random: Random): StreamResult {
+function runStream(arena: Arena, one: StreamCase, feed: Feed, random: Random): StreamResult {
   const { src, inputs, wantedWord, room } = one;
   const old = Uint8Array.from({ length: one.outBytes }, (_, i) => i * 7);
   const places = arena.place([src, old, ...inputs], feed.last === 'src' ? 0 : 1, random);

@@ -51,7 +51,9 @@ export function gatherOffsets(indices: usize, n: u32, dictOffsets: usize, slot: 
 
 // The bytes to [out, outEnd). Up to 64 bytes past the start of an entry are read whatever its length, so the
 // dictionary's data must be followed by 64 readable bytes. Writes stay below outEnd: the last values go exactly.
-export function gatherBytes(indices: usize, n: u32, dictOffsets: usize, dictData: usize, out: usize, outEnd: usize): void {
+export function gatherBytes(
+  indices: usize, n: u32, dictOffsets: usize, dictData: usize, out: usize, outEnd: usize
+): void {
   const e = indices + (<usize>n << 2);
   if (outEnd - out >= 64) {
     const limit = outEnd - 64;
@@ -62,7 +64,8 @@ export function gatherBytes(indices: usize, n: u32, dictOffsets: usize, dictData
       if (len > 16) {
         if (len > 64) memory.copy(out, s, len);
         else {
-          v128.store(out, v128.load(s, 16), 16); v128.store(out, v128.load(s, 32), 32); v128.store(out, v128.load(s, 48), 48);
+          v128.store(out, v128.load(s, 16), 16); v128.store(out, v128.load(s, 32), 32);
+          v128.store(out, v128.load(s, 48), 48);
         }
       }
       out += len; indices += 4;

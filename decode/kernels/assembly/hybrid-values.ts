@@ -21,7 +21,10 @@ export const U16: i32 = 4;
   const per: u32 = K == G8 ? 2 : K == U8 ? 16 : K == U16 ? 8 : 4;
   // whole vectors may overshoot by up to 64 bytes when that many wanted values follow
   if (room - n >= 4 * per) {
-    do { v128.store(op, v); v128.store(op, v, 16); v128.store(op, v, 32); v128.store(op, v, 48); op += 64; } while (op < e);
+    do {
+      v128.store(op, v); v128.store(op, v, 16); v128.store(op, v, 32); v128.store(op, v, 48);
+      op += 64;
+    } while (op < e);
   } else {
     while (op + 16 <= e) { v128.store(op, v); op += 16; }
     while (op < e) {
@@ -32,6 +35,16 @@ export const U16: i32 = 4;
     }
   }
 }
+// Dictionary entries joined to one vector.
+@inline function four(dict: usize, i: u32, j: u32, k: u32, l: u32): v128 {
+  const a = v128.load32_zero(dict + (<usize>i << 2));
+  const b = v128.load32_lane(dict + (<usize>j << 2), a, 1);
+  const c = v128.load32_lane(dict + (<usize>k << 2), b, 2);
+  return v128.load32_lane(dict + (<usize>l << 2), c, 3);
+}
+@inline function two(dict: usize, i: u32, j: u32): v128 {
+  return v128.load64_lane(dict + (<usize>j << 3), v128.load64_zero(dict + (<usize>i << 3)), 1);
+}
 // b groups from ip; false when a value is over the limit
 @inline export function block(ip: usize, w: u32, b: u32, op: usize, dict: usize, limit: u32, st: usize, K: i32): bool {
   let s = st + 128;
@@ -40,7 +53,11 @@ export const U16: i32 = 4;
   if (K == U8 && w <= 15) {
     if (unpackTo16(ip, w, b, s) >= limit) return false;
     const e = op + (<usize>b << 3);
-    do { const v = v128.load(s); v128.store64_lane(op, i8x16.narrow_i16x8_u(v, v), 0); s += 16; op += 8; } while (op < e);
+    do {
+      const v = v128.load(s);
+      v128.store64_lane(op, i8x16.narrow_i16x8_u(v, v), 0);
+      s += 16; op += 8;
+    } while (op < e);
     return true;
   }
   if (K == G4 || K == G8) {
@@ -67,14 +84,14 @@ export const U16: i32 = 4;
       const e = s + (<usize>b << 4);
       do {
         if (K == G4) {
-          v128.store(op, v128.load32_lane(dict + (<usize>load<u16>(s, 6) << 2), v128.load32_lane(dict + (<usize>load<u16>(s, 4) << 2), v128.load32_lane(dict + (<usize>load<u16>(s, 2) << 2), v128.load32_zero(dict + (<usize>load<u16>(s, 0) << 2)), 1), 2), 3), 0);
-          v128.store(op, v128.load32_lane(dict + (<usize>load<u16>(s, 14) << 2), v128.load32_lane(dict + (<usize>load<u16>(s, 12) << 2), v128.load32_lane(dict + (<usize>load<u16>(s, 10) << 2), v128.load32_zero(dict + (<usize>load<u16>(s, 8) << 2)), 1), 2), 3), 16);
+          v128.store(op, four(dict, load<u16>(s, 0), load<u16>(s, 2), load<u16>(s, 4), load<u16>(s, 6)), 0);
+          v128.store(op, four(dict, load<u16>(s, 8), load<u16>(s, 10), load<u16>(s, 12), load<u16>(s, 14)), 16);
           op += 32;
         } else {
-          v128.store(op, v128.load64_lane(dict + (<usize>load<u16>(s, 2) << 3), v128.load64_zero(dict + (<usize>load<u16>(s, 0) << 3)), 1), 0);
-          v128.store(op, v128.load64_lane(dict + (<usize>load<u16>(s, 6) << 3), v128.load64_zero(dict + (<usize>load<u16>(s, 4) << 3)), 1), 16);
-          v128.store(op, v128.load64_lane(dict + (<usize>load<u16>(s, 10) << 3), v128.load64_zero(dict + (<usize>load<u16>(s, 8) << 3)), 1), 32);
-          v128.store(op, v128.load64_lane(dict + (<usize>load<u16>(s, 14) << 3), v128.load64_zero(dict + (<usize>load<u16>(s, 12) << 3)), 1), 48);
+          v128.store(op, two(dict, load<u16>(s, 0), load<u16>(s, 2)), 0);
+          v128.store(op, two(dict, load<u16>(s, 4), load<u16>(s, 6)), 16);
+          v128.store(op, two(dict, load<u16>(s, 8), load<u16>(s, 10)), 32);
+          v128.store(op, two(dict, load<u16>(s, 12), load<u16>(s, 14)), 48);
           op += 64;
         }
         s += 16;
@@ -84,14 +101,14 @@ export const U16: i32 = 4;
       const e = s + (<usize>b << 5);
       do {
         if (K == G4) {
-          v128.store(op, v128.load32_lane(dict + (<usize>load<u32>(s, 12) << 2), v128.load32_lane(dict + (<usize>load<u32>(s, 8) << 2), v128.load32_lane(dict + (<usize>load<u32>(s, 4) << 2), v128.load32_zero(dict + (<usize>load<u32>(s, 0) << 2)), 1), 2), 3), 0);
-          v128.store(op, v128.load32_lane(dict + (<usize>load<u32>(s, 28) << 2), v128.load32_lane(dict + (<usize>load<u32>(s, 24) << 2), v128.load32_lane(dict + (<usize>load<u32>(s, 20) << 2), v128.load32_zero(dict + (<usize>load<u32>(s, 16) << 2)), 1), 2), 3), 16);
+          v128.store(op, four(dict, load<u32>(s, 0), load<u32>(s, 4), load<u32>(s, 8), load<u32>(s, 12)), 0);
+          v128.store(op, four(dict, load<u32>(s, 16), load<u32>(s, 20), load<u32>(s, 24), load<u32>(s, 28)), 16);
           op += 32;
         } else {
-          v128.store(op, v128.load64_lane(dict + (<usize>load<u32>(s, 4) << 3), v128.load64_zero(dict + (<usize>load<u32>(s, 0) << 3)), 1), 0);
-          v128.store(op, v128.load64_lane(dict + (<usize>load<u32>(s, 12) << 3), v128.load64_zero(dict + (<usize>load<u32>(s, 8) << 3)), 1), 16);
-          v128.store(op, v128.load64_lane(dict + (<usize>load<u32>(s, 20) << 3), v128.load64_zero(dict + (<usize>load<u32>(s, 16) << 3)), 1), 32);
-          v128.store(op, v128.load64_lane(dict + (<usize>load<u32>(s, 28) << 3), v128.load64_zero(dict + (<usize>load<u32>(s, 24) << 3)), 1), 48);
+          v128.store(op, two(dict, load<u32>(s, 0), load<u32>(s, 4)), 0);
+          v128.store(op, two(dict, load<u32>(s, 8), load<u32>(s, 12)), 16);
+          v128.store(op, two(dict, load<u32>(s, 16), load<u32>(s, 20)), 32);
+          v128.store(op, two(dict, load<u32>(s, 24), load<u32>(s, 28)), 48);
           op += 64;
         }
         s += 32;
@@ -103,10 +120,12 @@ export const U16: i32 = 4;
   const e = s + (<usize>b << 5);
   do {
     if (K == U8) {
-      store<u8>(op, load<u8>(s)); store<u8>(op, load<u8>(s, 4), 1); store<u8>(op, load<u8>(s, 8), 2); store<u8>(op, load<u8>(s, 12), 3);
+      store<u8>(op, load<u8>(s)); store<u8>(op, load<u8>(s, 4), 1);
+      store<u8>(op, load<u8>(s, 8), 2); store<u8>(op, load<u8>(s, 12), 3);
       op += 4;
     } else {
-      store<u16>(op, load<u16>(s)); store<u16>(op, load<u16>(s, 4), 2); store<u16>(op, load<u16>(s, 8), 4); store<u16>(op, load<u16>(s, 12), 6);
+      store<u16>(op, load<u16>(s)); store<u16>(op, load<u16>(s, 4), 2);
+      store<u16>(op, load<u16>(s, 8), 4); store<u16>(op, load<u16>(s, 12), 6);
       op += 8;
     }
     s += 16;
@@ -119,8 +138,15 @@ export const U16: i32 = 4;
   for (let h: u32 = 0; h < n; h++) {
     let p = st + PAIRS + (<usize>(h << w) << (K == G4 ? 3 : 4));
     for (let l: u32 = 0; l < n; l++) {
-      if (K == G4) { store<u32>(p, load<u32>(dict + (<usize>l << 2))); store<u32>(p, load<u32>(dict + (<usize>h << 2)), 4); p += 8; }
-      else { store<u64>(p, load<u64>(dict + (<usize>l << 3))); store<u64>(p, load<u64>(dict + (<usize>h << 3)), 8); p += 16; }
+      if (K == G4) {
+        store<u32>(p, load<u32>(dict + (<usize>l << 2)));
+        store<u32>(p, load<u32>(dict + (<usize>h << 2)), 4);
+        p += 8;
+      } else {
+        store<u64>(p, load<u64>(dict + (<usize>l << 3)));
+        store<u64>(p, load<u64>(dict + (<usize>h << 3)), 8);
+        p += 16;
+      }
     }
   }
   store<u32>(st, 1, 40);

@@ -24,7 +24,8 @@ const PACKED: u32 = 2;
 }
 // The group at ip that the call before used in part: what is wanted of its rest.
 @inline function restGroup(st: usize, avail: usize, limit: u32, K: i32): i32 {
-  const ip: usize = load<u32>(st), end: usize = load<u32>(st, 4), w: u32 = load<u32>(st, 16), dict: usize = load<u32>(st, 20);
+  const ip: usize = load<u32>(st), end: usize = load<u32>(st, 4);
+  const w: u32 = load<u32>(st, 16), dict: usize = load<u32>(st, 20);
   const left = load<u32>(st, 12), used = load<u32>(st, 44), nv = min<u32>(left, 8 - used), have = avail - ip;
   let op: usize = load<u32>(st, 8), take: usize = w, got = nv;
   if (have < take) {
@@ -151,7 +152,9 @@ function zeroes(st: usize, limit: u32): bool {
     const g = run >> 3;
     let have: usize = avail - ip;
     let gs: u32 = <u64>g * w + 16 <= <u64>have ? g : have >= <usize>w + 16 ? <u32>(have - 16) / w : 0;
-    if ((K == G4 || K == G8) && w <= 5 && gs >= 16 && left >= 4096 && !load<u32>(st, 40)) makePairs(st, w, dict, limit, K);
+    if ((K == G4 || K == G8) && w <= 5 && gs >= 16 && left >= 4096 && !load<u32>(st, 40)) {
+      makePairs(st, w, dict, limit, K);
+    }
     run -= gs << 3; left -= gs << 3;
     while (gs) {
       const b = min<u32>(gs, BLOCK);
@@ -163,7 +166,10 @@ function zeroes(st: usize, limit: u32): bool {
       have = avail - ip;
       let take: usize = w, got = nv;
       if (have < take) {
-        if (avail < end) { save(st, ip, op, left, PACKED, (h >> 1) - ((load<u32>(st, 52) - left) >> 3), 0); return NEED; }
+        if (avail < end) {
+          save(st, ip, op, left, PACKED, (h >> 1) - ((load<u32>(st, 52) - left) >> 3), 0);
+          return NEED;
+        }
         take = have;
         got = min<u32>(nv, (<u32>have << 3) / w);
       }

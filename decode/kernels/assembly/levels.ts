@@ -75,8 +75,10 @@ export function levelBitmap(st: usize, avail: usize): i32 {
       h = 0;
       let short = false;
       if (have >= 2 && load<u8>(ip) < 128) { h = load<u8>(ip); n = 1; }
-      else if (have >= 3 && load<u8>(ip, 1) < 128) { h = (<u32>load<u8>(ip) & 127) | (<u32>load<u8>(ip, 1) << 7); n = 2; }
-      else for (let s: u32 = 0; ; s += 7) {
+      else if (have >= 3 && load<u8>(ip, 1) < 128) {
+        h = (<u32>load<u8>(ip) & 127) | (<u32>load<u8>(ip, 1) << 7);
+        n = 2;
+      } else for (let s: u32 = 0; ; s += 7) {
         if (n >= have) { short = true; break; }
         const b: u32 = load<u8>(ip + n); n++;
         if (s == 28 && b > 15) return E_VARINT;

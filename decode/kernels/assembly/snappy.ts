@@ -151,6 +151,7 @@ snappyInit();
   const a = v128.load(m), b = v128.load(m, 16), c = v128.load(m, 32), d = v128.load(m, 48);
   v128.store(op, a); v128.store(op, b, 16); v128.store(op, c, 32); v128.store(op, d, 48);
 }
+// The pair is written out twice on purpose: two a turn are worth 2 %, and a loop over them would cost that.
 // A literal of 1-6 bytes and the copy after it are decoded from one 8-byte load; two such pairs a turn.
 // Returns how many literals were longer.
 function fastPair(st: usize, ilim: usize, olim: usize): i32 {
@@ -166,7 +167,10 @@ function fastPair(st: usize, ilim: usize, olim: usize): i32 {
           if (b >= 240) break;
           long++;
           v128.store(op, v128.load(ip, 1));
-          if (b >= 64) { v128.store(op, v128.load(ip, 17), 16); v128.store(op, v128.load(ip, 33), 32); v128.store(op, v128.load(ip, 49), 48); }
+          if (b >= 64) {
+            v128.store(op, v128.load(ip, 17), 16); v128.store(op, v128.load(ip, 33), 32);
+            v128.store(op, v128.load(ip, 49), 48);
+          }
           ip += l + 2; op += l + 1;
           x = load<u64>(ip);
         } else { // literal and the tag after it come out of one 8-byte window
@@ -204,7 +208,10 @@ function fastPair(st: usize, ilim: usize, olim: usize): i32 {
           if (b >= 240) break;
           long++;
           v128.store(op, v128.load(ip, 1));
-          if (b >= 64) { v128.store(op, v128.load(ip, 17), 16); v128.store(op, v128.load(ip, 33), 32); v128.store(op, v128.load(ip, 49), 48); }
+          if (b >= 64) {
+            v128.store(op, v128.load(ip, 17), 16); v128.store(op, v128.load(ip, 33), 32);
+            v128.store(op, v128.load(ip, 49), 48);
+          }
           ip += l + 2; op += l + 1;
           x = load<u64>(ip);
         } else { // literal and the tag after it come out of one 8-byte window
@@ -247,7 +254,10 @@ function fastReload(st: usize, ilim: usize, olim: usize): void {
       if (tag >= 240) break;
       const l: usize = tag >> 2;
       v128.store(op, v128.load(ip, 1));
-      if (tag >= 64) { v128.store(op, v128.load(ip, 17), 16); v128.store(op, v128.load(ip, 33), 32); v128.store(op, v128.load(ip, 49), 48); }
+      if (tag >= 64) {
+        v128.store(op, v128.load(ip, 17), 16); v128.store(op, v128.load(ip, 33), 32);
+        v128.store(op, v128.load(ip, 49), 48);
+      }
       ip += l + 2; op += l + 1;
       tag = load<u8>(ip);
     }

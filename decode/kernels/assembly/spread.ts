@@ -25,7 +25,11 @@ import { countOnes } from "./bitmap";
     if ((i & 63) == 0) {
       const x = load<u64>(bm + ((i - 64) >> 3));
       if (x == 0) { memory.fill(at + ((i - 64) << SH), 0, <usize>64 << SH); i -= 64; continue; }
-      if (x == <u64>0xffffffffffffffff) { memory.copy(at + ((i - 64) << SH), at + ((j - 64) << SH), <usize>64 << SH); i -= 64; j -= 64; continue; }
+      if (x == <u64>0xffffffffffffffff) {
+        memory.copy(at + ((i - 64) << SH), at + ((j - 64) << SH), <usize>64 << SH);
+        i -= 64; j -= 64;
+        continue;
+      }
       if (j >= 64) { // without branches; j stays >= 1 throughout
         let y = x;
         const stop = i - 64;
@@ -84,7 +88,11 @@ export function spreadWide(at: usize, bm: usize, n: u32, have: u32, width: u32):
     if ((i & 63) == 0) {
       const x = load<u64>(bm + ((i - 64) >> 3));
       if (x == 0) { memory.fill(at + (i - 64) * W, 0, W << 6); i -= 64; continue; }
-      if (x == <u64>0xffffffffffffffff) { memory.copy(at + (i - 64) * W, at + (j - 64) * W, W << 6); i -= 64; j -= 64; continue; }
+      if (x == <u64>0xffffffffffffffff) {
+        memory.copy(at + (i - 64) * W, at + (j - 64) * W, W << 6);
+        i -= 64; j -= 64;
+        continue;
+      }
       if (W == 12 && j >= 64) { // as above: INT96 and small decimals are common
         let y = x;
         const stop = i - 64;

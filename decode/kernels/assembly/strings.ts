@@ -69,7 +69,8 @@ export function deltaBytes(st: usize, avail: usize): i32 {
   let ip: usize = load<u32>(st), slot: usize = load<u32>(st, 8), op: usize = load<u32>(st, 16);
   const end: usize = load<u32>(st, 4), dend: usize = load<u32>(st, 20);
   let left = load<u32>(st, 12), at = load<u32>(st, 24);
-  let pp: usize = load<u32>(st, 28), sp: usize = load<u32>(st, 32), prev: usize = load<u32>(st, 36), plen: usize = load<u32>(st, 40);
+  let pp: usize = load<u32>(st, 28), sp: usize = load<u32>(st, 32);
+  let prev: usize = load<u32>(st, 36), plen: usize = load<u32>(st, 40);
   let rc: i32 = DONE;
   while (left) {
     const pre: usize = load<u32>(pp), suf: usize = load<u32>(sp);
@@ -90,6 +91,7 @@ export function deltaBytes(st: usize, avail: usize): i32 {
     store<u32>(slot, at); slot += 4; pp += 4; sp += 4; left--;
   }
   store<u32>(st, <u32>ip); store<u32>(st, <u32>slot, 8); store<u32>(st, left, 12); store<u32>(st, <u32>op, 16);
-  store<u32>(st, at, 24); store<u32>(st, <u32>pp, 28); store<u32>(st, <u32>sp, 32); store<u32>(st, <u32>prev, 36); store<u32>(st, <u32>plen, 40);
+  store<u32>(st, at, 24); store<u32>(st, <u32>pp, 28); store<u32>(st, <u32>sp, 32);
+  store<u32>(st, <u32>prev, 36); store<u32>(st, <u32>plen, 40);
   return rc;
 }

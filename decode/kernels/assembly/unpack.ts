@@ -81,7 +81,8 @@ export function unpackTo32(ip: usize, w: u32, groups: u32, op: usize): u32 {
     return max16(mx);
   }
   if (w <= 25) {
-    const t = S32 + <usize>(w << 6), s = v128.load(t), m = v128.load(t, 16), s2 = v128.load(t, 32), m2 = v128.load(t, 48);
+    const t = S32 + <usize>(w << 6), s = v128.load(t), m = v128.load(t, 16);
+    const s2 = v128.load(t, 32), m2 = v128.load(t, 48);
     const sh = 32 - w;
     const h: usize = w >> 1;
     let mx = i32x4.splat(0);
@@ -112,7 +113,8 @@ export function unpackTo32(ip: usize, w: u32, groups: u32, op: usize): u32 {
 // w <= 5: addresses of pairs of values in a table of 2^w x 2^w entries of 1 << sh bytes, four a group
 export function unpackToPairs(ip: usize, w: u32, groups: u32, op: usize, base: usize, sh: i32): u32 {
   const e = op + <usize>(groups << 4), B = i32x4.splat(<i32>base);
-  const t = S16 + <usize>(w << 5), s = v128.load(t), m = v128.load(t, 16), down = 16 - w, c = i32x4.splat(<i32>(((<u32>1 << w) << 16) | 1));
+  const t = S16 + <usize>(w << 5), s = v128.load(t), m = v128.load(t, 16);
+  const down = 16 - w, c = i32x4.splat(<i32>(((<u32>1 << w) << 16) | 1));
   let mx = i16x8.splat(0);
   do {
     const v = i16x8.shr_u(i16x8.mul(i8x16.relaxed_swizzle(v128.load(ip), s), m), down);

@@ -18,14 +18,26 @@ const L4: u8 = 64;   // over U+10FFFF in the large half, or overlong 4-byte
 }
 @inline function check16(v: v128, p: v128): v128 {
   const C: u8 = TS | TL | T2; // carried where the low half cannot tell
-  const hi1 = i8x16(TL, TL, TL, TL, TL, TL, TL, TL, <i8>T2, <i8>T2, <i8>T2, <i8>T2, TS | O2, TS, TS | O3 | SU, TS | LG | L4);
-  const lo1 = i8x16(<i8>(C | O3 | O2 | L4), <i8>(C | O2), <i8>C, <i8>C, <i8>(C | LG), <i8>(C | LG | L4), <i8>(C | LG | L4), <i8>(C | LG | L4),
-    <i8>(C | LG | L4), <i8>(C | LG | L4), <i8>(C | LG | L4), <i8>(C | LG | L4), <i8>(C | LG | L4), <i8>(C | LG | L4 | SU), <i8>(C | LG | L4), <i8>(C | LG | L4));
-  const hi2 = i8x16(TS, TS, TS, TS, TS, TS, TS, TS, <i8>(TL | O2 | T2 | O3 | L4), <i8>(TL | O2 | T2 | O3 | LG), <i8>(TL | O2 | T2 | SU | LG), <i8>(TL | O2 | T2 | SU | LG), TS, TS, TS, TS);
+  const F: i8 = <i8>(C | LG | L4);
+  const hi1 = i8x16(
+    TL, TL, TL, TL, TL, TL, TL, TL,
+    <i8>T2, <i8>T2, <i8>T2, <i8>T2, TS | O2, TS, TS | O3 | SU, TS | LG | L4
+  );
+  const lo1 = i8x16(
+    <i8>(C | O3 | O2 | L4), <i8>(C | O2), <i8>C, <i8>C, <i8>(C | LG), F, F, F,
+    F, F, F, F, F, <i8>(C | LG | L4 | SU), F, F
+  );
+  const hi2 = i8x16(
+    TS, TS, TS, TS, TS, TS, TS, TS,
+    <i8>(TL | O2 | T2 | O3 | L4), <i8>(TL | O2 | T2 | O3 | LG), <i8>(TL | O2 | T2 | SU | LG), <i8>(TL | O2 | T2 | SU | LG),
+    TS, TS, TS, TS
+  );
   const p1 = prev(p, v, 1), f = i8x16.splat(15);
-  const sc = v128.and(v128.and(i8x16.relaxed_swizzle(hi1, i8x16.shr_u(p1, 4)), i8x16.relaxed_swizzle(lo1, v128.and(p1, f))), i8x16.relaxed_swizzle(hi2, i8x16.shr_u(v, 4)));
+  const before = v128.and(i8x16.relaxed_swizzle(hi1, i8x16.shr_u(p1, 4)), i8x16.relaxed_swizzle(lo1, v128.and(p1, f)));
+  const sc = v128.and(before, i8x16.relaxed_swizzle(hi2, i8x16.shr_u(v, 4)));
   // bytes that must be the 3rd or 4th of a character
-  const m = v128.or(i8x16.sub_sat_u(prev(p, v, 2), i8x16.splat(0x60)), i8x16.sub_sat_u(prev(p, v, 3), i8x16.splat(0x70)));
+  const third = i8x16.sub_sat_u(prev(p, v, 2), i8x16.splat(0x60)), fourth = i8x16.sub_sat_u(prev(p, v, 3), i8x16.splat(0x70));
+  const m = v128.or(third, fourth);
   return v128.xor(v128.and(m, i8x16.splat(<i8>0x80)), sc);
 }
 // Whole buffer [src, end). scr: 16 bytes of the caller's. DONE or E_UTF8.

@@ -79,7 +79,7 @@ function decodeRuns(
 }
 
 /** `width` bits from bit `bit` of [at..), least significant first. */
-export function readBits(bytes: Uint8Array, at: number, bit: number, width: number): number {
+function readBits(bytes: Uint8Array, at: number, bit: number, width: number): number {
   let value = 0;
   for (let got = 0; got < width; ) {
     const offset = (bit + got) & 7;
