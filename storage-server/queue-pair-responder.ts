@@ -131,7 +131,12 @@ export class QueuePairResponder {
     try {
       this.#reader.push(piece);
     } catch (error) {
-      if (!isProtocolError(error)) throw error;
+      if (!isProtocolError(error)) {
+        // A bug that a peer's bytes have found ends that peer's connection, not the service of all others.
+        this.#host.log('bug', this.#peer, String(error));
+        this.#drop('an internal error');
+        return;
+      }
       if (this.#state === 'handshake' && error.code === 'VERSION') {
         this.#refuse(REFUSAL.BAD_VERSION, error.message);
         return;

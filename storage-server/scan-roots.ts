@@ -4,7 +4,7 @@
  */
 import { constants, type Dirent } from 'node:fs';
 import { access, readdir, realpath, stat } from 'node:fs/promises';
-import { basename, sep } from 'node:path';
+import { basename, resolve, sep } from 'node:path';
 import { ServeError } from './errors.ts';
 import { checkPath, DIRECTORY_ENTRIES_MAX, isParquetPath, ProtocolError } from './protocol/index.ts';
 import type { ServedFile } from './region.ts';
@@ -32,7 +32,8 @@ export async function scanRoots(roots: readonly string[], options: { all: boolea
   const scan = new Scan(options.all);
   for (const root of roots) {
     const resolved = await resolveRoot(root);
-    const name = basename(resolved.path);
+    // The name as given, even if it is a link: that is what people know it by.
+    const name = basename(resolve(root));
     if (name === '') throw new ServeError('ROOT', `${root} has no name to appear under`);
     if (names.has(name)) throw new ServeError('NAMES', `two roots would appear as ${JSON.stringify(name)}`);
     names.add(name);

@@ -8,10 +8,10 @@ import { readU64, viewOf, writeU64 } from './number.ts';
 import { statusName, WC } from './status.ts';
 
 /** "QR": a request follows. */
-export const REQUEST_MAGIC = 0x5251;
+const REQUEST_MAGIC = 0x5251;
 
 /** "QF": a frame from the server follows. */
-export const FRAME_MAGIC = 0x4651;
+const FRAME_MAGIC = 0x4651;
 
 export const OPCODE = {
   READ: 1,
@@ -29,7 +29,7 @@ export const FRAME_KIND = {
 } as const;
 
 /** Flag bit: this frame completes its READ. */
-export const FRAME_LAST = 1;
+const FRAME_LAST = 1;
 
 export interface Request {
   opcode: number;

@@ -17,7 +17,7 @@ import { readU64, viewOf, writeU64 } from './number.ts';
 import { REFUSAL, refusalName } from './status.ts';
 
 /** "QNAT" in the order of the bytes. */
-export const HANDSHAKE_MAGIC = 0x54414e51;
+const HANDSHAKE_MAGIC = 0x54414e51;
 
 /** Bit 0 of the flags: a CRC-32 in every payload frame. */
 const FLAG_CHECKSUM = 1;
@@ -119,6 +119,9 @@ export function encodeRefusal(refusal: number, reason: string): Uint8Array {
 export function decodeWelcome(bytes: Uint8Array): Welcome | Refused {
   const view = exactly(bytes, WELCOME_BYTES, 'welcome');
   if (view.getUint32(0, true) !== HANDSHAKE_MAGIC) throw new ProtocolError('MAGIC', 'not a Qanat storage server');
+  if (bytes.subarray(52).some((byte) => byte !== 0)) {
+    throw new ProtocolError('FRAME', 'reserved field of welcome is not zero');
+  }
   const refusal = view.getUint16(6, true);
   const reasonBytes = view.getUint16(50, true);
   if (reasonBytes > REASON_BYTES_MAX) throw new ProtocolError('LENGTH', `reason of ${reasonBytes} bytes`);

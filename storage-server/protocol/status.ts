@@ -31,8 +31,6 @@ export const WC = {
   RESP_TIMEOUT_ERR: 20,
 } as const;
 
-export type CompletionStatus = (typeof WC)[keyof typeof WC];
-
 const STATUS_NAMES = new Map<number, keyof typeof WC>(
   Object.entries(WC).map(([name, status]) => [status, name as keyof typeof WC]),
 );

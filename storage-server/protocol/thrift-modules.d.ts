@@ -1,7 +1,5 @@
-/** Types of the parts of `thrift` and `node-int64` that thrift-table.ts drives; the packages bring none. */
+/** Types of the part of `thrift` that thrift-table.ts drives; the package brings none. */
 declare module 'thrift/lib/nodejs/lib/thrift/compact_protocol.js' {
-  import type Int64 from 'node-int64';
-
   interface ThriftBytes {
     readByte(): number;
     read(length: number): Uint8Array;
@@ -38,14 +36,9 @@ declare module 'thrift/lib/nodejs/lib/thrift/compact_protocol.js' {
     readMapEnd(): void;
     readBool(): boolean;
     readByte(): number;
-    readI64(): Int64;
+    /** A node-int64, whose number is not finite beyond 2^53. */
+    readI64(): { toNumber(): number };
     readBinary(): Uint8Array;
     readString(): string;
-  }
-}
-
-declare module 'node-int64' {
-  export default class Int64 {
-    toNumber(allowImprecise?: boolean): number;
   }
 }

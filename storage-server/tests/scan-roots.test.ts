@@ -43,6 +43,9 @@ test('several roots appear under their base names, a file under its own', async 
   const roots = ['one', 'two', 'lone.bin'].map((name) => join(folder, name));
   const { files } = await scanRoots(roots, { all: false });
   assert.deepEqual(files.map(({ path }) => path).sort(), ['lone.bin', 'one/a.parquet', 'two/a.parquet']);
+  symlinkSync('one', join(folder, 'current'));
+  const linked = await scanRoots([join(folder, 'current'), join(folder, 'two')], { all: false });
+  assert.deepEqual(linked.files.map(({ path }) => path).sort(), ['current/a.parquet', 'two/a.parquet']);
   await assert.rejects(
     scanRoots([join(folder, 'one'), join(folder, 'other/one')], { all: false }),
     (error) => error instanceof ServeError && error.code === 'NAMES',
@@ -95,7 +98,7 @@ test('odd names and odd files', async (t) => {
   ];
   const folder = makeFolder(t, Object.fromEntries(odd.map((path) => [path, BYTE])));
   writeFileSync(Buffer.concat([Buffer.from(`${folder}/`), Buffer.of(0xff, 0xfe), Buffer.from('.parquet')]), BYTE);
-  execFileSync('mkfifo', [join(folder, 'pipe.parquet')]);
+  execFileSync('sh', ['-c', 'mkfifo "$0"', join(folder, 'pipe.parquet')]);
   const { files, skipped } = await scanRoots([folder], { all: false });
   assert.deepEqual(files.map(({ path }) => path).sort(), [...odd].sort());
   assert.deepEqual(skipped.map(({ reason }) => reason).sort(), [
