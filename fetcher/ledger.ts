@@ -1,5 +1,5 @@
 /**
- * Where every byte that came over the wire went. Each landed byte is entered exactly once, as used or as wasted with
+ * Where every byte of column chunks that came over the wire went. Each landed byte is entered exactly once, as used or as wasted with
  * its reason, so that used + wasted = landed holds by construction and is asserted against the transport's own count.
  */
 export type WasteReason =
@@ -9,20 +9,18 @@ export type WasteReason =
   | 'evicted'; // fetched ahead, dropped for want of memory, fetched again later
 
 export interface ByteLedger {
-  /** Directory, footers and indexes. */
-  metadata: number;
   /** Bytes of column chunks that were decoded or handed on. */
   used: number;
   wasted: Record<WasteReason, number>;
 }
 
 export function newLedger(): ByteLedger {
-  return { metadata: 0, used: 0, wasted: { gap: 0, speculation: 0, cancelled: 0, evicted: 0 } };
+  return { used: 0, wasted: { gap: 0, speculation: 0, cancelled: 0, evicted: 0 } };
 }
 
 /** All that was entered. */
 export function ledgerTotal(ledger: ByteLedger): number {
-  return ledger.metadata + ledger.used + wastedTotal(ledger);
+  return ledger.used + wastedTotal(ledger);
 }
 
 export function wastedTotal(ledger: ByteLedger): number {

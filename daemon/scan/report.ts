@@ -1,5 +1,5 @@
 /** What a scan did, as plain data: for `--stats`, `--json`, benchmarks and tests. */
-import { ledgerTotal, type WasteReason, wastedTotal } from '../../fetcher/index.ts';
+import { ledgerTotal, type TransportCounters, type WasteReason, wastedTotal } from '../../fetcher/index.ts';
 import type { Source } from '../../vfs/index.ts';
 import type { ScanEngine } from './engine.ts';
 import type { ScanTotals } from './scan-run.ts';
@@ -17,17 +17,20 @@ export interface ScanReport {
   readonly bytes: {
     /** Payload that came over the wire, as the transport counted it. */
     readonly onWire: number;
+    /** Directory and footers. */
     readonly metadata: number;
+    /** Bytes of column chunks that were decoded. */
     readonly used: number;
-    readonly wasted: Readonly<Record<WasteReason, number>>;
-    /** used + wasted + metadata. */
+    /** `discarded`: payload of reads that had ended already (cancelled, failed), dropped by the transport. */
+    readonly wasted: Readonly<Record<WasteReason | 'discarded', number>>;
+    /** metadata + used + wasted: equal to onWire when nothing is under way. */
     readonly accounted: number;
   };
   /** Bytes over the wire for each byte used. */
   readonly amplification: number;
   /** Sum over requests of the time from asking to the last byte. */
   readonly fetchMs: number;
-  /** Milliseconds of work of each decoder stream since the engine started. */
+  /** Milliseconds of work of each decoder stream. */
   readonly decodeMs: readonly number[];
   /** Milliseconds of decoding by column. */
   readonly columnMs: Readonly<Record<string, number>>;
@@ -38,30 +41,51 @@ export interface ScanReport {
   readonly peakMemoryBytes: number;
 }
 
-export function reportOf(totals: ScanTotals, source: Source, engine: ScanEngine, wallMs: number): ScanReport {
-  const ledger = { ...totals.ledger, metadata: totals.ledger.metadata + source.footers.bytes };
-  const useful = ledger.used + ledger.metadata;
+/** What had been counted when the scan began: sources and engines outlive scans. */
+export interface ScanBaseline {
+  readonly counters: TransportCounters;
+  readonly footers: { readonly bytes: number; readonly requests: number };
+  readonly decodeMs: readonly number[];
+  readonly atMs: number;
+}
+
+export function baselineOf(source: Source, engine: ScanEngine): ScanBaseline {
+  return {
+    counters: { ...source.counters },
+    footers: { ...source.footers },
+    decodeMs: engine.streams.busyMs(),
+    atMs: performance.now(),
+  };
+}
+
+export function reportOf(totals: ScanTotals, source: Source, engine: ScanEngine, since: ScanBaseline): ScanReport {
+  const { counters, footers } = source;
+  const { ledger } = totals;
+  const metadata = footers.bytes - since.footers.bytes + (counters.bytesDirectory - since.counters.bytesDirectory);
+  const discarded = counters.bytesDiscarded - since.counters.bytesDiscarded;
+  const accounted = metadata + ledgerTotal(ledger) + discarded;
+  const useful = ledger.used + metadata;
   return {
     rows: totals.rows,
     batches: totals.batches,
     rowGroups: totals.rowGroups,
-    wallMs,
+    wallMs: performance.now() - since.atMs,
     waitedMs: totals.waitedMs,
     requests: totals.requests,
-    footerRequests: source.footers.requests,
+    footerRequests: footers.requests - since.footers.requests,
     bytes: {
-      onWire: source.counters.bytesOnWire,
-      metadata: ledger.metadata,
+      onWire: counters.bytesOnWire - since.counters.bytesOnWire,
+      metadata,
       used: ledger.used,
-      wasted: { ...ledger.wasted },
-      accounted: ledgerTotal(ledger),
+      wasted: { ...ledger.wasted, discarded },
+      accounted,
     },
-    amplification: useful === 0 ? 1 : (useful + wastedTotal(ledger)) / useful,
+    amplification: useful === 0 ? 1 : (useful + wastedTotal(ledger) + discarded) / useful,
     fetchMs: totals.fetchMs,
-    decodeMs: engine.streams.busyMs(),
+    decodeMs: engine.streams.busyMs().map((ms, stream) => ms - since.decodeMs[stream]!),
     columnMs: Object.fromEntries(totals.columnBusyMs),
-    retries: source.counters.retries,
-    reconnects: source.counters.reconnects,
+    retries: counters.retries - since.counters.retries,
+    reconnects: counters.reconnects - since.counters.reconnects,
     evictions: totals.evictions,
     peakMemoryBytes: totals.peakMemoryBytes,
   };

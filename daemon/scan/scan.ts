@@ -22,7 +22,7 @@ import { ArrowBatchBuilder } from '../arrow/arrow-batch.ts';
 import { arrowColumn } from '../arrow/arrow-type.ts';
 import type { ScanEngine } from './engine.ts';
 import { FileSource, type ScanFile } from './file-source.ts';
-import { reportOf, type ScanReport } from './report.ts';
+import { baselineOf, reportOf, type ScanBaseline, type ScanReport } from './report.ts';
 import { ScanRun } from './scan-run.ts';
 import type { Batch } from './segments.ts';
 
@@ -51,7 +51,7 @@ export interface ScanOptions {
 export type DisposableBatch = RecordBatch & Disposable;
 
 export class Scan {
-  /** Undefined when the source has no file. */
+  /** Of the first file, which gives the scan its columns. */
   readonly plan: ScanPlan;
   readonly schema: Schema;
   readonly #engine: ScanEngine;
@@ -59,7 +59,7 @@ export class Scan {
   readonly #run: ScanRun;
   readonly #builder: ArrowBatchBuilder;
   readonly #zeroCopy: boolean;
-  readonly #started = performance.now();
+  readonly #baseline: ScanBaseline;
 
   private constructor(
     engine: ScanEngine,
@@ -68,6 +68,7 @@ export class Scan {
     plan: ScanPlan,
     builder: ArrowBatchBuilder,
     zeroCopy: boolean,
+    baseline: ScanBaseline,
   ) {
     this.#engine = engine;
     this.#source = source;
@@ -76,6 +77,7 @@ export class Scan {
     this.schema = builder.schema;
     this.#builder = builder;
     this.#zeroCopy = zeroCopy;
+    this.#baseline = baseline;
   }
 
   /**
@@ -85,6 +87,7 @@ export class Scan {
   static async open(engine: ScanEngine, source: Source, options: ScanOptions = {}): Promise<Scan> {
     const { dictionary = false, zeroCopy = false, maxGap = 'auto', batchRows, limit, columns, signal } = options;
     checkOptions(options);
+    const baseline = baselineOf(source, engine);
     const gap = new GapEstimator();
     const files = await source.list();
     const opened = scanFiles(source, files, gap);
@@ -116,7 +119,7 @@ export class Scan {
     const nullable = files.length > 1;
     const arrow = plan.columns.map((column) => arrowColumn(column, { dictionary, nullable }));
     const builder = new ArrowBatchBuilder(engine.pool, arrow, new Map(), { zeroCopy });
-    return new Scan(engine, source, run, plan, builder, zeroCopy);
+    return new Scan(engine, source, run, plan, builder, zeroCopy, baseline);
   }
 
   /** The next rows, still in the pool; undefined at the end. The caller releases them. */
@@ -154,7 +157,7 @@ export class Scan {
 
   /** What the scan did so far. */
   report(): ScanReport {
-    return reportOf(this.#run.totals, this.#source, this.#engine, performance.now() - this.#started);
+    return reportOf(this.#run.totals, this.#source, this.#engine, this.#baseline);
   }
 
   /** Stops requests and decoders and gives memory back; batches still held stay valid until they are released. */
