@@ -108,7 +108,11 @@ describe('scan', () => {
 
   test('leaving the loop early enters what was fetched ahead as speculation', async () => {
     await withScan({ prefetchDepth: 8, maxGap: 0 }, async (scan) => {
-      for await (const _batch of scan) break;
+      for await (const _batch of scan) {
+        const { end } = scan.plan.rowGroups[2]!.chunks.at(-1)!.bytes;
+        await until(() => scan.report().bytes.onWire > end);
+        break;
+      }
       const { bytes } = scan.report();
       assert.equal(bytes.accounted, bytes.onWire);
       assert.ok(bytes.wasted.speculation + bytes.wasted.cancelled > 0);
