@@ -58,6 +58,8 @@ export interface Proxy {
   onPiece: (piece: Buffer) => Buffer | undefined;
   /** While true nothing is passed on to clients. */
   frozen: boolean;
+  /** The connections that are open now stay open, and nothing comes over them any more. */
+  swallow(): void;
   /** Cuts all connections. */
   cut(): void;
 }
@@ -65,7 +67,9 @@ export interface Proxy {
 /** A TCP proxy in front of a server, to make the network behave as a test needs it. */
 export async function startProxy(t: TestContext, serverPort: () => number): Promise<Proxy> {
   const sockets = new Set<Socket>();
+  let epoch = 0;
   const server = createServer((client) => {
+    const born = epoch;
     const upstream = connect({ host: '127.0.0.1', port: serverPort() });
     for (const socket of [client, upstream]) {
       sockets.add(socket);
@@ -78,7 +82,7 @@ export async function startProxy(t: TestContext, serverPort: () => number): Prom
     }
     client.on('data', (piece: Buffer) => upstream.write(piece));
     upstream.on('data', (piece: Buffer) => {
-      if (proxy.frozen) return;
+      if (proxy.frozen || born < epoch) return;
       const passed = proxy.onPiece(piece);
       if (passed === undefined) client.resetAndDestroy();
       else if (!client.write(passed)) {
@@ -94,6 +98,9 @@ export async function startProxy(t: TestContext, serverPort: () => number): Prom
     port: address.port,
     onPiece: (piece) => piece,
     frozen: false,
+    swallow: () => {
+      epoch++;
+    },
     cut: () => {
       for (const socket of sockets) socket.destroy();
     },

@@ -124,6 +124,24 @@ test('half-open connection: stalls are bounded, and over when the network is bac
   assert.ok(FILES['a.parquet'].equals(into));
 });
 
+test('half-open connection after an idle time: noticed by the pair, which connects again', async (t) => {
+  const server = await serveRegion({ roots: [makeFolder(t, FILES)], listen: { host: '127.0.0.1', port: 0 } });
+  t.after(() => server.close());
+  const proxy = await startProxy(t, () => server.address().port);
+  const { transport, counters } = await openTransport(`rdma://127.0.0.1:${proxy.port}`, {
+    stallMs: 200,
+    retry: { attempts: 5, baseMs: 1 },
+  });
+  t.after(() => transport.close());
+  const b = fileOf(await transport.list(''), 'b.parquet');
+  await sleep(700);
+  proxy.swallow();
+  const into = new Uint8Array(b.length);
+  await transport.read(b, 0, into);
+  assert.ok(FILES['b.parquet'].equals(into));
+  assert.deepEqual([counters.retries, counters.reconnects], [1, 1]);
+});
+
 test('a cancelled read stops asking', async (t) => {
   const server = await serveRegion({ roots: [makeFolder(t, FILES)], listen: { host: '127.0.0.1', port: 0 } });
   t.after(() => server.close());

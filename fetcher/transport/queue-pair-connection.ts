@@ -84,10 +84,12 @@ export class QueuePairConnection {
       this.#end('the connection was lost');
       this.#onClosed?.();
     });
-    this.#socket.setTimeout(options.stallMs, () => {
-      if (this.pair.outstanding > 0)
-        this.pair.fail(WC.RESP_TIMEOUT_ERR, `no bytes from ${this.#peer} for ${options.stallMs} ms`);
+    // Not the callback of setTimeout, which is called once: what is posted after an idle time is watched too.
+    this.#socket.on('timeout', () => {
+      if (this.pair.outstanding === 0) return;
+      this.pair.fail(WC.RESP_TIMEOUT_ERR, `no bytes from ${this.#peer} for ${options.stallMs} ms`);
     });
+    this.#socket.setTimeout(options.stallMs);
   }
 
   /** What the server granted. */

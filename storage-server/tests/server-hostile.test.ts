@@ -140,6 +140,17 @@ test('slow readers hold a bounded amount, do not stop the others, and are droppe
   for (const client of slow) client.socket.destroy();
 });
 
+test('a reader that becomes slow after an idle time is dropped too', async (t) => {
+  const { port, server } = await startServer(t, makeFolder(t, FILES), { limits: { stallMs: 200 } });
+  const client = await RawClient.greeted(port);
+  const { rkey } = client.welcome;
+  await sleep(700);
+  client.socket.pause();
+  client.socket.write(Buffer.concat([1, 2, 3].map((wrId) => readFrame({ wrId, rkey, address: 0, length: 8 << 20 }))));
+  while (server.counters().stalled === 0) await sleep(20);
+  client.socket.destroy();
+});
+
 test('resets in the middle', async (t) => {
   const { port, server } = await startServer(t, makeFolder(t, FILES));
   const random = randomFrom('resets');
