@@ -9,7 +9,7 @@ const TEXT = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 export class ThriftBytes {
   readonly #bytes: Uint8Array;
   #at = 0;
-  readonly #written: Uint8Array[] = [];
+  #written = new Uint8Array(256);
   #writtenBytes = 0;
 
   constructor(bytes: Uint8Array = new Uint8Array(0)) {
@@ -48,21 +48,21 @@ export class ThriftBytes {
   }
 
   write(bytes: Uint8Array): void {
-    this.#written.push(bytes);
-    this.#writtenBytes += bytes.byteLength;
+    const end = this.#writtenBytes + bytes.byteLength;
+    if (end > this.#written.byteLength) {
+      const grown = new Uint8Array(Math.max(end, 2 * this.#written.byteLength));
+      grown.set(this.#written);
+      this.#written = grown;
+    }
+    this.#written.set(bytes, this.#writtenBytes);
+    this.#writtenBytes = end;
   }
 
   flush(): void {}
 
-  /** Everything that was written, in one piece. */
+  /** Everything that was written. */
   taken(): Uint8Array {
-    const out = new Uint8Array(this.#writtenBytes);
-    let at = 0;
-    for (const piece of this.#written) {
-      out.set(piece, at);
-      at += piece.byteLength;
-    }
-    return out;
+    return this.#written.slice(0, this.#writtenBytes);
   }
 
   #need(length: number): void {
