@@ -10,7 +10,7 @@ export type { FetchedFooter } from './footer.ts';
 export { fetchFooter } from './footer.ts';
 export { GapEstimator } from './gap.ts';
 export type { ByteLedger, WasteReason } from './ledger.ts';
-export { ledgerTotal, newLedger, wastedTotal } from './ledger.ts';
+export { ledgerTotal, mergeLedger, newLedger, wastedTotal } from './ledger.ts';
 export { AMPLIFICATION_MAX, PREFETCH_DEPTH_DEFAULT, PREFETCH_DEPTH_MAX, REQUEST_BYTES_MAX } from './limits.ts';
 export type { PlannedChunk, PlannedRowGroup, ScanPlan, ScanRequest, SegmentPart } from './plan.ts';
 export { planScan } from './plan.ts';

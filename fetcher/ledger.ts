@@ -27,3 +27,17 @@ export function wastedTotal(ledger: ByteLedger): number {
   const { gap, speculation, cancelled, evicted } = ledger.wasted;
   return gap + speculation + cancelled + evicted;
 }
+
+/**
+ * Moves everything of `part` into `total`. With `unused`, nothing came of what was decoded: it was fetched ahead and
+ * its rows were never given out, so that its used bytes are wasted for that reason.
+ */
+export function mergeLedger(total: ByteLedger, part: ByteLedger, unused?: WasteReason): void {
+  if (unused === undefined) total.used += part.used;
+  else total.wasted[unused] += part.used;
+  part.used = 0;
+  for (const reason of ['gap', 'speculation', 'cancelled', 'evicted'] as const) {
+    total.wasted[reason] += part.wasted[reason];
+    part.wasted[reason] = 0;
+  }
+}

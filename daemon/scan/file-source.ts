@@ -138,7 +138,7 @@ export class FileSource implements RowGroupSource {
       this.#options.gap.observe(bytes, milliseconds);
       scan.onFetch(bytes, milliseconds);
     };
-    const context = { pool, transport, file, ledger: scan.ledger, changed: scan.changed, onFetch };
+    const context = { pool, transport, file, changed: scan.changed, onFetch };
     const run: RowGroupRun = new RowGroupRun(context, group, columns, skipRows);
     return run;
   }

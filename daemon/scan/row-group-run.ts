@@ -7,6 +7,8 @@ import { DecodeError, type Pool } from '../../decode/index.ts';
 import {
   type ByteLedger,
   type FileVersion,
+  mergeLedger,
+  newLedger,
   type PlannedRowGroup,
   RangeFetch,
   type Transport,
@@ -21,7 +23,6 @@ export interface RowGroupContext {
   readonly pool: Pool;
   readonly transport: Transport;
   readonly file: FileVersion;
-  readonly ledger: ByteLedger;
   /** Called whenever something changed that may let the scan go on. */
   readonly changed: () => void;
   readonly onFetch: (bytes: number, milliseconds: number) => void;
@@ -40,7 +41,8 @@ export class RowGroupRun {
   #fetching = 0;
   #skipRows: number;
   #rowsTaken = 0;
-  #closed = false;
+  #closed: WasteReason | undefined;
+  readonly #ledger = newLedger();
 
   /** `skipRows` are rows that an earlier run of the row group has given out already. */
   constructor(context: RowGroupContext, group: PlannedRowGroup, columns: readonly ColumnRun[], skipRows = 0) {
@@ -59,12 +61,17 @@ export class RowGroupRun {
 
   /** Every row has been taken and every slab that was its own has gone back or will without help. */
   get isDone(): boolean {
-    return this.#waiting.length === 0 && this.columns.every((run) => run.isOver);
+    return this.#waiting.length === 0 && this.#fetching === 0 && this.columns.every((run) => run.isOver);
   }
 
   /** After `close`: nothing of it is in memory any more. */
   get isGone(): boolean {
     return this.#fetching === 0 && this.columns.every((run) => run.ended);
+  }
+
+  /** Enters its bytes in the scan's ledger; when it is done or gone. */
+  settleInto(ledger: ByteLedger): void {
+    mergeLedger(ledger, this.#ledger, this.#rowsTaken === 0 ? this.#closed : undefined);
   }
 
   get memoryShort(): number {
@@ -76,7 +83,7 @@ export class RowGroupRun {
    * whether decoders may run.
    */
   advance(mayFetch: (bytes: number) => boolean, mayDecode: boolean): void {
-    if (this.#closed || this.failure !== undefined) return;
+    if (this.#closed !== undefined || this.failure !== undefined) return;
     this.#startFetches(mayFetch);
     if (mayDecode) for (const run of this.columns) run.runIfUseful();
   }
@@ -107,7 +114,8 @@ export class RowGroupRun {
   }
 
   #start(range: PlannedFetch, runs: readonly ColumnRun[]): boolean {
-    const { pool, transport, file, ledger, changed, onFetch } = this.#context;
+    const { pool, transport, file, changed, onFetch } = this.#context;
+    const ledger = this.#ledger;
     const parts = range.parts.map((part, k) =>
       runs[k]!.part(part.chunkStart, part.chunkStart + (part.end - part.start), part.start),
     );
@@ -123,7 +131,7 @@ export class RowGroupRun {
     void fetch.done.then((error) => {
       this.#fetching--;
       onFetch(range.end - range.start, performance.now() - began);
-      if (error !== undefined && !this.#closed) this.#fail(error);
+      if (error !== undefined && this.#closed === undefined) this.#fail(error);
       changed();
     });
     return true;
@@ -196,8 +204,8 @@ export class RowGroupRun {
 
   /** Stops its requests and gives its memory back; bytes that were not consumed are entered under `reason`. */
   close(reason: WasteReason): void {
-    if (this.#closed) return;
-    this.#closed = true;
+    if (this.#closed !== undefined) return;
+    this.#closed = reason;
     this.#waiting = [];
     this.#cancel.abort();
     for (const run of this.columns) run.close(reason);

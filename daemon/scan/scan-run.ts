@@ -29,7 +29,6 @@ export interface RowGroupSource {
 
 export interface ScanContext {
   readonly engine: ScanEngine;
-  readonly ledger: ByteLedger;
   readonly changed: () => void;
   readonly onFetch: (bytes: number, milliseconds: number) => void;
 }
@@ -101,9 +100,8 @@ export class ScanRun {
     this.#source = source;
     this.#options = options;
     this.#depth = options.depth === 'auto' ? PREFETCH_DEPTH_DEFAULT : options.depth;
-    const ledger = newLedger();
     this.totals = {
-      ledger,
+      ledger: newLedger(),
       requests: 0,
       fetchMs: 0,
       rows: 0,
@@ -116,7 +114,6 @@ export class ScanRun {
     };
     this.#context = {
       engine,
-      ledger,
       changed: () => this.#changed(),
       onFetch: (_bytes, milliseconds) => {
         this.totals.requests++;
@@ -181,7 +178,7 @@ export class ScanRun {
   }
 
   #pump(): void {
-    for (const run of this.#leaving) if (run.isGone) this.#leaving.delete(run);
+    this.#dropGone();
     for (const run of this.#runs) if (run.failure !== undefined) this.#failure ??= run.failure;
     if (this.#failure !== undefined || this.#ended) return;
     this.#dropDone();
@@ -195,6 +192,15 @@ export class ScanRun {
     this.totals.peakMemoryBytes = Math.max(this.totals.peakMemoryBytes, this.#pool.usedBytes);
   }
 
+  /** Row groups that were given up and have left memory. */
+  #dropGone(): void {
+    for (const run of this.#leaving) {
+      if (!run.isGone) continue;
+      run.settleInto(this.totals.ledger);
+      this.#leaving.delete(run);
+    }
+  }
+
   #dropDone(): void {
     this.#runs = this.#runs.filter((run) => {
       if (!run.isDone) return true;
@@ -202,6 +208,7 @@ export class ScanRun {
         const name = column.column.name;
         this.totals.columnBusyMs.set(name, (this.totals.columnBusyMs.get(name) ?? 0) + column.busyMs);
       }
+      run.settleInto(this.totals.ledger);
       this.totals.rowGroups++;
       this.#alone = false;
       if (++this.#calm >= CALM_ROW_GROUPS && this.#roomDepth < this.#depth) {
@@ -346,8 +353,11 @@ export class ScanRun {
       }
     }
     this.#wake?.();
-    while ([...this.#leaving].some((run) => !run.isGone)) await this.#engine.tick();
-    this.#leaving.clear();
+    for (;;) {
+      this.#dropGone();
+      if (this.#leaving.size === 0) return;
+      await this.#engine.tick();
+    }
   }
 }
 
