@@ -51,6 +51,8 @@ export interface RunOptions {
   readonly onMemory?: () => void;
   /** Called after each segment with all values so far; false ends the run midway. */
   readonly onSegment?: (rows: number, arrived: number) => boolean;
+  /** Called with the list of values, which grows, before the first step. */
+  readonly onStart?: (values: DecodedValue[]) => void;
 }
 
 export interface RunResult {
@@ -58,6 +60,8 @@ export interface RunResult {
   /** Rows of each segment, in order. */
   readonly segments: number[];
   readonly layouts: string[];
+  /** Bytes of data of each segment of byte arrays. */
+  readonly dataBytes: number[];
 }
 
 /** A pool full of garbage, with the kernels of both kinds on it. */
@@ -128,7 +132,8 @@ export function runChunk(
 ): RunResult {
   const { pool } = environment;
   const usedBefore = pool.usedBytes;
-  const result: RunResult = { values: [], segments: [], layouts: [] };
+  const result: RunResult = { values: [], segments: [], layouts: [], dataBytes: [] };
+  options.onStart?.(result.values);
   const given = new Set<DictionaryValues>();
   const decoder = new ChunkDecoder(environment, spec);
   const input = new Input(pool, bytes, options.feed ?? WHOLE, decoder.input);
@@ -265,6 +270,7 @@ function collect(pool: Pool, spec: ChunkSpec, segment: Segment, result: RunResul
   assert.equal(nulls, segment.nullCount);
   result.segments.push(rows);
   result.layouts.push(layout);
+  result.dataBytes.push(segment.dataBytes);
 }
 
 function valueAt(pool: Pool, segment: Segment, row: number): Buffer {

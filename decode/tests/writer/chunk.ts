@@ -127,6 +127,8 @@ class Entries {
   readonly values: ColumnValue[] = [];
   readonly #column: WriterColumn;
   readonly #index = new Map<string, number>();
+  /** The same by identity: entries may be long. */
+  readonly #known = new Map<ColumnValue, number>();
 
   constructor(plan: ChunkPlan) {
     this.#column = plan.column;
@@ -148,15 +150,19 @@ class Entries {
   }
 
   #add(value: ColumnValue): void {
-    if (value === null) return;
+    if (value === null || this.#known.has(value)) return;
     const key = this.#key(value);
-    if (this.#index.has(key)) return;
-    this.#index.set(key, this.values.length);
-    this.values.push(value);
+    let index = this.#index.get(key);
+    if (index === undefined) {
+      index = this.values.push(value) - 1;
+      this.#index.set(key, index);
+    }
+    // zeros of both signs are one key of a Map
+    if (typeof value === 'object') this.#known.set(value, index);
   }
 
   indexOf(value: ColumnValue): number {
-    return this.#index.get(this.#key(value!)) ?? 0;
+    return this.#known.get(value) ?? this.#index.get(this.#key(value!)) ?? 0;
   }
 }
 
