@@ -14,3 +14,9 @@ export const PIECES_AHEAD = 2;
 
 /** Share of the pool that row groups ahead of the first may fill: the rest is for the one that is waited for. */
 export const AHEAD_MEMORY_SHARE = 0.75;
+
+/** Milliseconds between two looks at whether other scans have made room. */
+export const OTHERS_LOOK_MS = 20;
+
+/** Milliseconds without any movement of other scans after which waiting for their memory is given up. */
+export const OTHERS_STILL_MS = 10_000;

@@ -26,6 +26,10 @@ export function defaultDecoders(): number {
 export class ScanEngine {
   readonly pool: Pool;
   readonly streams: DecoderStreams;
+  /** Scans that are open. */
+  scans = 0;
+  /** Grows whenever a scan gives out rows or leaves memory: a scan that is short of memory watches the others by it. */
+  progress = 0;
 
   constructor(options: EngineOptions = {}) {
     this.pool = Pool.create(options.memoryBytes ?? MEMORY_BYTES_DEFAULT);

@@ -16,7 +16,7 @@ import {
   nextDepth,
   PREFETCH_DEPTH_DEFAULT,
 } from '../../fetcher/index.ts';
-import { AHEAD_MEMORY_SHARE } from '../limits.ts';
+import { AHEAD_MEMORY_SHARE, OTHERS_LOOK_MS, OTHERS_STILL_MS } from '../limits.ts';
 import type { ScanEngine } from './engine.ts';
 import type { RowGroupRun } from './row-group-run.ts';
 import type { Batch } from './segments.ts';
@@ -88,6 +88,7 @@ export class ScanRun {
   #wake: (() => void) | undefined;
   /** Everything rests and the first row group is short of memory: it was let try once more. */
   #lastChance = false;
+  #waitingForOthers: { readonly progress: number; readonly since: number } | undefined;
   #pumping = false;
   #ended = false;
   #depth: number;
@@ -120,6 +121,7 @@ export class ScanRun {
         this.totals.fetchMs += milliseconds;
       },
     };
+    engine.scans++;
     options.signal?.addEventListener('abort', this.#onAbort, { once: true });
     if (options.signal?.aborted) this.#onAbort();
   }
@@ -307,6 +309,7 @@ export class ScanRun {
       this.#changed();
       return;
     }
+    if (this.#othersMayFree()) return;
     const pool = this.#pool;
     const needed = pool.usedBytes + first.memoryShort * 2;
     const held =
@@ -316,6 +319,16 @@ export class ScanRun {
       `row group ${first.group.ordinal} needs ${first.memoryShort} bytes more than the cap of ${pool.capacityBytes} ` +
         `leaves (${pool.usedBytes} in use)${held}; try --memory ${mebibytes(needed)}MiB`,
     );
+  }
+
+  /** Other scans of the engine hold memory too: theirs goes back as long as they move. Looks again in a while. */
+  #othersMayFree(): boolean {
+    if (this.#engine.scans === 1) return false;
+    const { progress } = this.#engine;
+    if (this.#waitingForOthers?.progress !== progress) this.#waitingForOthers = { progress, since: performance.now() };
+    if (performance.now() - this.#waitingForOthers.since > OTHERS_STILL_MS) return false;
+    setTimeout(() => this.#changed(), OTHERS_LOOK_MS);
+    return true;
   }
 
   #takeBatch(): Batch | undefined {
@@ -335,6 +348,7 @@ export class ScanRun {
       }
       if (batch === undefined) continue;
       this.#lastChance = false;
+      this.#engine.progress++;
       this.#outstanding++;
       this.#pump();
       return batch;
@@ -346,6 +360,7 @@ export class ScanRun {
   async close(): Promise<void> {
     if (!this.#ended) {
       this.#ended = true;
+      this.#engine.scans--;
       this.#options.signal?.removeEventListener('abort', this.#onAbort);
       for (const run of this.#runs.splice(0)) {
         this.#leaving.add(run);
@@ -355,9 +370,10 @@ export class ScanRun {
     this.#wake?.();
     for (;;) {
       this.#dropGone();
-      if (this.#leaving.size === 0) return;
+      if (this.#leaving.size === 0) break;
       await this.#engine.tick();
     }
+    this.#engine.progress++;
   }
 }
 

@@ -224,6 +224,20 @@ describe('scan', () => {
     assert.deepEqual(ids, [1, 2]);
   });
 
+  test('two scans in little memory wait for each other', async () => {
+    await lake.write('strings.parquet', `select i as id, repeat('x', 1000) || i as s from range(20000) t(i)`);
+    const small = new ScanEngine({ memoryBytes: 20 * MIB, decoders: 1 });
+    try {
+      const one = async (): Promise<number> => {
+        const source = await openSource(lake.path('strings.parquet'));
+        return withScan({ prefetchDepth: 4 }, async (scan) => (await idsOf(scan)).length, { engine: small, source });
+      };
+      assert.deepEqual(await Promise.all([one(), one(), one()]), [20000, 20000, 20000]);
+    } finally {
+      await small.close();
+    }
+  });
+
   test('two scans share an engine', async () => {
     const [a, b] = await Promise.all([withScan({ columns: ['id'] }, idsOf), withScan({ prefetchDepth: 3 }, idsOf)]);
     assert.deepEqual(a, b);
