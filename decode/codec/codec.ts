@@ -16,9 +16,12 @@ const DECOMPRESS: Partial<Record<number, Decompress>> = {
   // zlib's own limit stops a bomb while it inflates; it can't be 0
   [Codec.GZIP]: (source, size) => gunzipSync(source, { maxOutputLength: Math.max(1, size) }),
   [Codec.BROTLI]: (source, size) => brotliDecompressSync(source, { maxOutputLength: Math.max(1, size) }),
-  [Codec.ZSTD]: (source, size) => zstdDecompressSync(source, { maxOutputLength: Math.max(1, size) }),
+  [Codec.ZSTD]: decompressZstdFrames,
   [Codec.LZ4_RAW]: decompressLz4Block,
 };
+
+/** Frames of a zstd page: writers make one, some one for each 128 KiB they were given; each costs a library call. */
+const ZSTD_FRAMES_MAX = 16384;
 
 /** Most bytes that one compressed byte can become; codecs without such a bound are limited by the memory cap alone. */
 const RATIO_MAX: Partial<Record<number, number>> = {
@@ -62,6 +65,27 @@ export function decompressInto(codec: number, source: Uint8Array, target: Uint8A
     });
   }
   target.set(result);
+}
+
+/** The parts of a zlib call with `info: true`, which has no type of its own. */
+interface FrameResult {
+  readonly buffer: Uint8Array;
+  readonly engine: { readonly bytesWritten: number };
+}
+
+/** A page may be several frames (RFC 8878, section 3); the library stops after the first. */
+function decompressZstdFrames(source: Uint8Array, size: number): Uint8Array {
+  const parts: Uint8Array[] = [];
+  let made = 0;
+  for (let at = 0; at === 0 || (at < source.length && made < size); ) {
+    if (parts.length === ZSTD_FRAMES_MAX) throw new Error(`more than ${ZSTD_FRAMES_MAX} frames`);
+    const options = { info: true, maxOutputLength: Math.max(1, size - made) };
+    const { buffer, engine } = zstdDecompressSync(source.subarray(at), options) as unknown as FrameResult;
+    parts.push(buffer);
+    made += buffer.length;
+    at += Math.max(1, engine.bytesWritten);
+  }
+  return parts.length === 1 ? parts[0]! : Buffer.concat(parts, made);
 }
 
 /** An LZ4 block; the library wants the size in front of it, and gives what there was when the size is too large. */

@@ -190,19 +190,27 @@ export class Pool {
     return -1;
   }
 
+  /** All of it or nothing: who is wrong about one slab must not break those of others. */
   #mark(first: number, count: number, taken: boolean): void {
     const { u32 } = this;
     const base = BITMAP_START >>> 2;
-    for (let at = first; at < first + count; ) {
-      const slot = base + (at >>> 5);
-      const low = at & 31;
-      const bits = Math.min(32 - low, first + count - at);
-      const mask = bits === 32 ? 0xffffffff : (((1 << bits) - 1) << low) >>> 0;
-      const old = u32[slot]!;
-      const clash = taken ? old & mask : ~old & mask;
+    const end = first + count;
+    for (let at = first; at < end; at += 32 - (at & 31)) {
+      const old = u32[base + (at >>> 5)]!;
+      const clash = (taken ? old : ~old) & wordMask(at, end);
       if (clash !== 0) throw new Error(`pool block ${at}: ${taken ? 'taken twice' : 'freed twice'}`);
-      u32[slot] = taken ? old | mask : old & ~mask;
-      at += bits;
+    }
+    for (let at = first; at < end; at += 32 - (at & 31)) {
+      const slot = base + (at >>> 5);
+      const mask = wordMask(at, end);
+      u32[slot] = taken ? u32[slot]! | mask : u32[slot]! & ~mask;
     }
   }
+}
+
+/** The bits of blocks [at, end) in the bitmap's word that holds `at`. */
+function wordMask(at: number, end: number): number {
+  const low = at & 31;
+  const bits = Math.min(32 - low, end - at);
+  return bits === 32 ? 0xffffffff : ((1 << bits) - 1) << low;
 }
