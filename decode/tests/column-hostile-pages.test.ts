@@ -24,9 +24,15 @@ import { CODECS, compress, type PagePlan, writeChunk } from './writer/index.ts';
 const { pool, wasm } = environments;
 const numbers = (...pages: PagePlan[]) => ({ column: INT64, values: NUMBERS, pages });
 const gaps = (...pages: PagePlan[]) => ({ column: OPTIONAL, values: GAPS, pages });
-const field = (name: string, value: number) => ({ header: (header: Tree) => void (header[name] = value) });
+const field = (name: string, value: number) => ({
+  header: (header: Tree) => {
+    header[name] = value;
+  },
+});
 const inner = (struct: string, name: string, value: number | boolean) => ({
-  header: (header: Tree) => void ((header[struct] as Tree)[name] = value),
+  header: (header: Tree) => {
+    (header[struct] as Tree)[name] = value;
+  },
 });
 const v1 = (name: string, value: number) => inner('data_page_header', name, value);
 const v2 = (name: string, value: number | boolean) => ({

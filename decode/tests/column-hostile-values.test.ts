@@ -25,7 +25,9 @@ const gaps = (...pages: PagePlan[]) => ({ column: OPTIONAL, values: GAPS, pages,
 const strings = (...pages: PagePlan[]) => ({ column: STRING, values: STRINGS, pages });
 const bits = (...pages: PagePlan[]) => ({ column: BOOLEAN, values: BITS, pages });
 const entries = (count: number) => ({
-  header: (header: Tree) => void ((header.dictionary_page_header as Tree).num_values = count),
+  header: (header: Tree) => {
+    (header.dictionary_page_header as Tree).num_values = count;
+  },
 });
 const cutBy = (count: number) => (bytes: Uint8Array) => bytes.subarray(0, bytes.length - count);
 const NEVER = new Uint8Array(0);

@@ -59,7 +59,9 @@ export function assertRefused(refusal: Refusal): void {
           assert.match(error.message, says);
           assert.equal(error.place.column, plan.column.name);
           assert.equal(error.place.offset, spec.fileOffset + at, error.message);
-          assert.ok(error.message.includes(`column ${JSON.stringify(plan.column.name)}, offset ${spec.fileOffset + at}`));
+          assert.ok(
+            error.message.includes(`column ${JSON.stringify(plan.column.name)}, offset ${spec.fileOffset + at}`),
+          );
           return true;
         },
       );

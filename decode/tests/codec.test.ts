@@ -1,0 +1,139 @@
+/** Page decompression: exactly the declared bytes, or a CODEC error; never more memory than was declared. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { gzipSync, zstdCompressSync } from 'node:zlib';
+import { checkCodec, checkRatio, decompressInto } from '../codec/codec.ts';
+import { DecodeError } from '../errors.ts';
+import { Codec, nameOf } from '../format/enums.ts';
+import { seededRandom } from './random.ts';
+import { CODECS, compress } from './writer/index.ts';
+
+/** Those that decompress a page at a time. */
+const LIBRARY_CODECS = CODECS.filter((codec) => codec !== Codec.UNCOMPRESSED && codec !== Codec.SNAPPY);
+
+function samples(): Uint8Array[] {
+  const random = seededRandom();
+  const noise = Uint8Array.from({ length: 70_000 }, () => random.below(256));
+  const text = Buffer.from('the quick brown fox jumps over the lazy dog. '.repeat(3000));
+  return [noise.subarray(0, 1), new Uint8Array(15), new Uint8Array(300_000), noise, text];
+}
+
+function refused(act: () => void, says: RegExp): void {
+  assert.throws(act, (error) => {
+    assert.ok(error instanceof DecodeError, String(error));
+    assert.equal(error.code, 'CODEC');
+    assert.match(error.message, says);
+    return true;
+  });
+}
+
+/** In shared memory, as pages are. */
+function shared(bytes: Uint8Array): Uint8Array {
+  const copy = new Uint8Array(new SharedArrayBuffer(bytes.length));
+  copy.set(bytes);
+  return copy;
+}
+
+for (const codec of LIBRARY_CODECS) {
+  const name = nameOf(Codec, codec);
+  test(`${name}: what was compressed comes back`, () => {
+    for (const sample of samples()) {
+      const target = shared(new Uint8Array(sample.length));
+      decompressInto(codec, shared(compress(codec, sample)), target);
+      assert.deepEqual(Buffer.from(target), Buffer.from(sample));
+    }
+  });
+
+  test(`${name}: nothing, as a block of its own or as no bytes at all`, () => {
+    decompressInto(codec, compress(codec, new Uint8Array(0)), new Uint8Array(0));
+    decompressInto(codec, new Uint8Array(0), new Uint8Array(0));
+    refused(() => decompressInto(codec, new Uint8Array(0), new Uint8Array(1)), new RegExp(`${name} page`));
+  });
+
+  test(`${name}: a size that is not the declared one`, () => {
+    for (const sample of samples()) {
+      const source = compress(codec, sample);
+      for (const size of [0, sample.length - 1, sample.length + 1, 2 * sample.length + 7]) {
+        if (size === sample.length) continue;
+        refused(() => decompressInto(codec, source, new Uint8Array(size)), new RegExp(`${name} page`));
+      }
+    }
+  });
+
+  test(`${name}: cut short`, () => {
+    const source = compress(codec, samples()[4]!);
+    for (let keep = 0; keep < source.length - 1; keep += 1 + (keep >>> 4)) {
+      refused(() => decompressInto(codec, source.subarray(0, keep), new Uint8Array(135_000)), new RegExp(name));
+    }
+  });
+
+  test(`${name}: a bomb is stopped at the declared size`, () => {
+    const source = compress(codec, new Uint8Array(256 << 20));
+    const before = process.memoryUsage().rss;
+    refused(() => decompressInto(codec, source, new Uint8Array(1000)), new RegExp(`${name} page`));
+    assert.ok(process.memoryUsage().rss - before < 100 << 20, 'memory grew with the bomb');
+  });
+
+  test(`${name}: damaged bytes give the declared number of bytes or an error`, () => {
+    const random = seededRandom();
+    const sample = samples()[4]!.subarray(0, 5000);
+    const source = compress(codec, sample);
+    for (let turn = 0; turn < 400; turn++) {
+      const damaged = Uint8Array.from(source);
+      damaged[random.below(damaged.length)]! ^= 1 + random.below(255);
+      try {
+        decompressInto(codec, damaged, new Uint8Array(sample.length));
+      } catch (error) {
+        if (!(error instanceof DecodeError)) throw error;
+        assert.equal(error.code, 'CODEC');
+      }
+    }
+  });
+}
+
+test('several gzip members and several zstd frames are one page', () => {
+  const [a, b] = [Buffer.from('first '), Buffer.from('second')];
+  for (const [codec, source] of [
+    [Codec.GZIP, Buffer.concat([gzipSync(a), gzipSync(b)])],
+    [Codec.ZSTD, Buffer.concat([zstdCompressSync(a), zstdCompressSync(b)])],
+  ] as const) {
+    const target = new Uint8Array(12);
+    decompressInto(codec, source, target);
+    assert.equal(Buffer.from(target).toString(), 'first second');
+    refused(() => decompressInto(codec, source, new Uint8Array(13)), /page/);
+    refused(() => decompressInto(codec, source.subarray(0, -1), new Uint8Array(12)), /page/);
+  }
+});
+
+test('zstd frames without an end', () => {
+  const frame = zstdCompressSync(Buffer.alloc(0));
+  const source = Buffer.alloc(20_000 * frame.length, frame);
+  refused(() => decompressInto(Codec.ZSTD, source, new Uint8Array(1)), /more than 16384 frames/);
+});
+
+test('ratios that no writer can reach are refused before anything is allocated', () => {
+  checkRatio(Codec.SNAPPY, 100, 2000);
+  checkRatio(Codec.GZIP, 100, 100_000);
+  checkRatio(Codec.LZ4_RAW, 100, 25_000);
+  checkRatio(Codec.BROTLI, 10, 2 ** 31 - 1);
+  checkRatio(Codec.ZSTD, 10, 2 ** 31 - 1);
+  refused(() => checkRatio(Codec.SNAPPY, 100, 3000), /100 SNAPPY bytes can't become the declared 3000/);
+  refused(() => checkRatio(Codec.GZIP, 100, 200_000), /GZIP/);
+  refused(() => checkRatio(Codec.LZ4_RAW, 100, 26_000), /LZ4_RAW/);
+});
+
+test('no compressor passes the ratio of its codec', () => {
+  const zeros = new Uint8Array(16 << 20);
+  for (const codec of CODECS) checkRatio(codec, compress(codec, zeros).length, zeros.length);
+});
+
+test('codecs by name', () => {
+  for (const codec of CODECS) checkCodec(codec);
+  for (const codec of [Codec.LZO, Codec.LZ4, 8, 255, -1]) {
+    assert.throws(
+      () => checkCodec(codec),
+      (error) =>
+        error instanceof DecodeError && error.code === 'UNSUPPORTED' && /codec .* is not supported/.test(error.message),
+    );
+  }
+});
