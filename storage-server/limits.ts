@@ -22,8 +22,8 @@ export const FREE_SLABS_KEPT = 16;
 /** Descriptors of served files kept open at a time. */
 export const OPEN_FILES_MAX = 256;
 
-/** Bursts being read from storage at a time over all connections; keeps libuv's threads busy, not their queue long. */
-export const BURSTS_READING_MAX = 8;
+/** Bursts being read from storage at a time over all connections: libuv has four threads; more would only queue. */
+export const BURSTS_READING_MAX = 4;
 
 export interface ServerLimits {
   /** Connections at a time; more are refused with NO_RESOURCES. */
