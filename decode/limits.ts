@@ -29,3 +29,6 @@ export const EXPANDED_BYTES_MAX = 16 << 20;
 
 /** Slabs of more than one part in so many of the pool are large ones: pages and requests, not windows. */
 export const LARGE_SLAB_SHARE = 64;
+
+/** Bytes: levels of at most this size may lie before values that are decompressed in place; windows leave the room. */
+export const PLACED_PREFIX_BYTES_MAX = 64;

@@ -16,7 +16,7 @@ import type { DecodeEnvironment } from './environment.ts';
 import { kernelError } from './kernel-error.ts';
 import { type DataPage, PageReader } from './page-reader.ts';
 import { NO_MEMORY, nextValueBytes, openPageValues, type PageContext, type PageValues } from './page-values.ts';
-import type { ChunkSpec, Segment, StepResult } from './spec.ts';
+import type { ChunkSpec, Segment, SegmentLayout, StepResult } from './spec.ts';
 import { expandRoomBytes, Window, type WindowShape } from './window.ts';
 
 /** Kernel states of a decoder, in one slab: offsets in bytes. */
@@ -120,6 +120,10 @@ export class ChunkDecoder {
 
   #nextPage(): StepResult | 'go' {
     const spec = this.#spec;
+    if (this.#window !== undefined && this.#window.rows > 0 && this.#window.room === 0) {
+      this.#finishing = true;
+      return 'go';
+    }
     if (this.#valuesDone === spec.numValues) {
       if (this.#window !== undefined && this.#window.rows > 0) {
         this.#finishing = true;
@@ -127,10 +131,8 @@ export class ChunkDecoder {
       }
       return 'end';
     }
-    const page = this.#pages.next(this.#states + STATES.snappy, {
-      bytes: this.#states + STATES.bytes,
-      utf8: this.#states + STATES.utf8,
-    });
+    const states = { bytes: this.#states + STATES.bytes, utf8: this.#states + STATES.utf8 };
+    const page = this.#pages.next(this.#states + STATES.snappy, states, this.#place);
     if (page === 'input' || page === 'memory') return page;
     if (page.numValues > spec.numValues - this.#valuesDone) {
       page.close();
@@ -140,6 +142,16 @@ export class ChunkDecoder {
     }
     return this.#openPage(page);
   }
+
+  /** The end of the window's values, when a whole page of them fits there. */
+  readonly #place = (count: number, bytes: number): number => {
+    if (this.#width === 0 || this.#carry !== undefined) return 0;
+    if (this.#window === undefined && !this.#openWindow('fixed', () => 0)) return 0;
+    const window = this.#window!;
+    if (window.shape.layout !== 'fixed' || window.dense !== window.valid || count > window.room) return 0;
+    if (bytes > (window.shape.rowsMax - window.dense) * this.#width) return 0;
+    return window.values + window.dense * this.#width;
+  };
 
   #openPage(page: DataPage): StepResult | 'go' {
     const { pool, kernels } = this.#environment;
@@ -184,7 +196,9 @@ export class ChunkDecoder {
       this.#finishing = true;
       return 'go';
     }
-    if (this.#window === undefined && !this.#openWindow(open)) return 'memory';
+    if (this.#window === undefined && !this.#openWindow(values.layout, (rows) => this.#dataRoom(open, rows))) {
+      return 'memory';
+    }
     const window = this.#window!;
     if (window.dense < window.valid) {
       const code = values.decode(window, window.valid - window.dense);
@@ -198,11 +212,12 @@ export class ChunkDecoder {
         return 'go';
       }
     }
+    // the page first: it may have lent the window's bytes
+    if (open.rowsLeft === 0) return 'go';
     if (window.room === 0) {
       this.#finishing = true;
       return 'go';
     }
-    if (open.rowsLeft === 0) return 'go';
     const take = Math.min(window.room, open.rowsLeft);
     if (spec.maxDefinitionLevel === 0) {
       window.rows += take;
@@ -251,10 +266,9 @@ export class ChunkDecoder {
     return code === NEED ? 'input' : 'go';
   }
 
-  #openWindow(open: OpenPage): boolean {
+  #openWindow(layout: SegmentLayout, dataRoom: (rows: number) => number): boolean {
     const { pool, kernels } = this.#environment;
     const spec = this.#spec;
-    const { layout } = open.values;
     const carried = this.#carry?.rows ?? 0;
     // the count of the footer only makes the window smaller, never larger
     const rowsMax = Math.min(spec.windowRows, carried + spec.numValues - this.#valuesDone);
@@ -264,7 +278,7 @@ export class ChunkDecoder {
       width: layout === 'fixed' ? this.#width : layout === 'bits' ? 1 : 4,
       optional: spec.maxDefinitionLevel > 0,
       rowsMax,
-      dataBytes: layout === 'bytes' ? this.#dataRoom(open, rowsMax) : expand ? expandRoomBytes(rowsMax) : 0,
+      dataBytes: layout === 'bytes' ? dataRoom(rowsMax) : expand ? expandRoomBytes(rowsMax) : 0,
       expand,
     };
     this.#window = Window.open(pool, kernels, shape, this.#states + STATES.levels);

@@ -7,6 +7,7 @@ import { crc32 } from 'node:zlib';
 import { DecodeError } from '../errors.ts';
 import { Codec, Encoding, nameOf, PageType } from '../format/enums.ts';
 import { type PageHeader, parsePageHeader } from '../format/page-header.ts';
+import { PLACED_PREFIX_BYTES_MAX } from '../limits.ts';
 import type { ChunkInput } from './chunk-input.ts';
 import { checkDictionaryPage, type Dictionary, type DictionaryStates, loadDictionary } from './dictionary.ts';
 import type { DecodeEnvironment } from './environment.ts';
@@ -17,6 +18,15 @@ import type { ChunkSpec } from './spec.ts';
 
 /** Bytes: the first try at a header that lies across two pieces; doubled while it is cut. */
 const HEADER_TRY_BYTES = 4096;
+
+/** Bytes: a length preamble, a literal's tag and the length of V1 levels. */
+const SNAPPY_START_BYTES = 5 + 1 + 4;
+
+/**
+ * Where a page of `count` PLAIN values in `bytes` bytes may be decompressed to, so that they need no copy: an address
+ * with that many bytes of room, or 0.
+ */
+export type Place = (count: number, bytes: number) => number;
 
 /** Where levels and values lie once the start of a page is there; addresses. */
 export interface PageLayout {
@@ -116,7 +126,7 @@ export class PageReader {
   }
 
   /** The next data page, opened; dictionary and index pages before it are dealt with on the way. */
-  next(snappyState: number, states: DictionaryStates): DataPage | 'input' | 'memory' {
+  next(snappyState: number, states: DictionaryStates, place: Place): DataPage | 'input' | 'memory' {
     if (this.#putBack !== undefined) {
       const page = this.#putBack;
       this.#putBack = undefined;
@@ -134,7 +144,7 @@ export class PageReader {
         if (this.#body === undefined) return 'memory';
         this.#body.advance();
         if (!this.#checksumHolds(header, this.#body)) return 'input';
-        if (isData) return this.#openData(header, this.#body, snappyState);
+        if (isData) return this.#openData(header, this.#body, snappyState, place);
         const result = this.#loadDictionary(header, this.#body, snappyState, states);
         if (result !== undefined) return result;
       }
@@ -238,7 +248,7 @@ export class PageReader {
     return undefined;
   }
 
-  #openData(header: PageHeader, body: PageBody, snappyState: number): DataPage | 'memory' {
+  #openData(header: PageHeader, body: PageBody, snappyState: number, place: Place): DataPage | 'memory' {
     const { pool, kernels } = this.#environment;
     const spec = this.#spec;
     const optional = spec.maxDefinitionLevel > 0;
@@ -254,14 +264,17 @@ export class PageReader {
         { expected: 'RLE' },
       );
     }
-    const values = Section.open(pool, kernels, {
-      body,
-      from: body.from + levelBytes,
-      to: body.to,
-      codec: isV2 && !header.isCompressed ? Codec.UNCOMPRESSED : spec.codec,
-      size: header.uncompressedSize - levelBytes,
-      snappyState,
-    });
+    const codec = isV2 && !header.isCompressed ? Codec.UNCOMPRESSED : spec.codec;
+    const size = header.uncompressedSize - levelBytes;
+    const compressed = { body, from: body.from + levelBytes, to: body.to, codec, size, snappyState };
+    const prefix = optional && !isV2 ? this.#levelPrefix(body, codec) : 0;
+    const placed = header.encoding === Encoding.PLAIN && this.#isPlaceable(codec, size, prefix);
+    const target = placed ? place(header.numValues, size - prefix) : 0;
+    const values = Section.open(
+      pool,
+      kernels,
+      target === 0 ? compressed : { ...compressed, target: target - prefix, lent: prefix },
+    );
     if (values === undefined) return 'memory';
     // The repetition levels of a flat column take no bytes; a writer that put some there is stepped over.
     const levelStart = body.from + (isV2 ? header.repetitionBytes : 0);
@@ -283,6 +296,25 @@ export class PageReader {
     return new DataPage(this.#environment, header, { body, values, levels }, optional && !isV2, () =>
       this.#finishPage(body.to),
     );
+  }
+
+  /** Snappy alone: the library codecs make a buffer of their own, and plain bytes are copied from where they lie. */
+  #isPlaceable(codec: Codec, size: number, prefix: number): boolean {
+    return codec === Codec.SNAPPY && prefix >= 0 && prefix <= PLACED_PREFIX_BYTES_MAX && size > prefix;
+  }
+
+  /**
+   * Bytes of the length and levels that a V1 page begins with, as far as its compressed bytes tell without
+   * decompressing: Snappy streams begin with a literal. -1 when they do not tell.
+   */
+  #levelPrefix(body: PageBody, codec: Codec): number {
+    if (codec !== Codec.SNAPPY || body.arrived - body.from < SNAPPY_START_BYTES) return -1;
+    const { u8 } = this.#environment.pool;
+    let at = body.address;
+    while (u8[at]! >= 0x80 && at < body.address + 5) at++;
+    const tag = u8[at + 1]!;
+    if ((tag & 3) !== 0 || tag >>> 2 < 3 || tag >>> 2 >= 60) return -1;
+    return 4 + readU32(this.#environment.pool, at + 2);
   }
 
   /** `keepDictionary`: a segment that was given out still names it. */

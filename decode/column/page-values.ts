@@ -64,7 +64,8 @@ class PlainFixed implements PageValues {
     const there = width === 0 ? count : Math.floor((section.mark - this.#at) / width);
     const take = Math.min(count, there);
     if (take > 0) {
-      kernels.copy(window.values + window.dense * width, this.#at, take * width);
+      const target = window.values + window.dense * width;
+      if (target !== this.#at) kernels.copy(target, this.#at, take * width); // else decompressed in place
       this.#at += take * width;
       window.dense += take;
     }

@@ -22,6 +22,10 @@ export interface SectionSource {
   readonly size: number;
   /** Address of SNAPPY.size zeroed or reusable state bytes. */
   readonly snappyState: number;
+  /** Where to decompress to, when that is not a slab of its own: [target, target + size) is the caller's. */
+  readonly target?: number;
+  /** Bytes from `target` on that belong to somebody else: put back as they were when the section is closed. */
+  readonly lent?: number;
 }
 
 export class Section {
@@ -36,6 +40,7 @@ export class Section {
   readonly #compressed: number;
   /** The slab that they are decompressed to; 0 when they are not compressed. */
   readonly #target: number;
+  readonly #lent: Uint8Array | undefined;
   #finished: boolean;
 
   private constructor(pool: Pool, kernels: Kernels, source: SectionSource, target: number) {
@@ -48,6 +53,7 @@ export class Section {
     this.start = target === 0 ? this.#compressed : target;
     this.end = this.start + size;
     this.mark = this.start;
+    this.#lent = source.lent === undefined ? undefined : pool.u8.slice(target, target + source.lent);
     this.#finished = size === 0 && to === from;
     if (source.codec === Codec.SNAPPY) {
       const words = source.snappyState >>> 2;
@@ -71,7 +77,7 @@ export class Section {
     }
     checkRatio(codec, to - from, size);
     if (codec === Codec.UNCOMPRESSED || size === 0) return new Section(pool, kernels, source, 0);
-    const target = pool.allocate(size);
+    const target = source.target ?? pool.allocate(size);
     return target === 0 ? undefined : new Section(pool, kernels, source, target);
   }
 
@@ -114,7 +120,8 @@ export class Section {
   }
 
   close(): void {
-    if (this.#target !== 0) this.#pool.free(this.#target, this.#source.size);
+    if (this.#lent !== undefined) this.#pool.u8.set(this.#lent, this.#target);
+    if (this.#target !== 0 && this.#source.target === undefined) this.#pool.free(this.#target, this.#source.size);
   }
 
   /** Hands the decompressed bytes over to the caller, who frees them as a slab; only when not borrowed. */

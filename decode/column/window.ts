@@ -6,7 +6,7 @@
  */
 
 import { type Kernels, LEVELS } from '../kernels/kernels.ts';
-import { DICTIONARY_SLACK_BYTES, EXPANDED_BYTES_MAX } from '../limits.ts';
+import { DICTIONARY_SLACK_BYTES, EXPANDED_BYTES_MAX, PLACED_PREFIX_BYTES_MAX } from '../limits.ts';
 import type { Pool } from '../pool/pool.ts';
 import { kernelError } from './kernel-error.ts';
 import type { DictionaryValues, Segment, SegmentLayout } from './spec.ts';
@@ -68,14 +68,14 @@ export class Window {
     this.#slabBytes = slabBytes;
     this.#levelState = state;
     this.validity = shape.optional ? slab : 0;
-    this.values = slab + validityBytes(shape);
+    this.values = slab + validityBytes(shape) + headBytes(shape);
     this.dataStart = this.values + valueBytes(shape);
     this.dataEnd = this.dataStart + shape.dataBytes;
   }
 
   /** An empty window; undefined when the pool has no room now. `levelState` is the decoder's LEVELS state. */
   static open(pool: Pool, kernels: Kernels, shape: WindowShape, levelState: number): Window | undefined {
-    const slabBytes = validityBytes(shape) + valueBytes(shape) + shape.dataBytes;
+    const slabBytes = validityBytes(shape) + headBytes(shape) + valueBytes(shape) + shape.dataBytes;
     const slab = pool.allocate(slabBytes);
     if (slab === 0) return undefined;
     const window = new Window(pool, kernels, shape, slab, slabBytes, levelState);
@@ -286,6 +286,11 @@ export class Window {
 
 function validityBytes(shape: WindowShape): number {
   return shape.optional ? align64(Math.ceil(shape.rowsMax / 64) * 8) : 0;
+}
+
+/** Room before the values for the levels of a page that is decompressed in place. */
+function headBytes(shape: WindowShape): number {
+  return shape.layout === 'fixed' ? PLACED_PREFIX_BYTES_MAX : 0;
 }
 
 function usedBytes(shape: WindowShape, rows: number): number {
