@@ -90,3 +90,33 @@ export function reportOf(totals: ScanTotals, source: Source, engine: ScanEngine,
     peakMemoryBytes: totals.peakMemoryBytes,
   };
 }
+
+/** The report of a source that was asked for nothing but footers since it was opened, `wallMs` ago. */
+export function footersReport(source: Source, rows: number, wallMs: number): ScanReport {
+  const { counters, footers } = source;
+  const metadata = footers.bytes + counters.bytesDirectory;
+  return {
+    rows,
+    batches: 0,
+    rowGroups: 0,
+    wallMs,
+    waitedMs: 0,
+    requests: 0,
+    footerRequests: footers.requests,
+    bytes: {
+      onWire: counters.bytesOnWire,
+      metadata,
+      used: 0,
+      wasted: { gap: 0, speculation: 0, cancelled: 0, evicted: 0, discarded: counters.bytesDiscarded },
+      accounted: metadata + counters.bytesDiscarded,
+    },
+    amplification: 1,
+    fetchMs: 0,
+    decodeMs: [],
+    columnMs: {},
+    retries: counters.retries,
+    reconnects: counters.reconnects,
+    evictions: 0,
+    peakMemoryBytes: 0,
+  };
+}

@@ -7,7 +7,6 @@
  */
 import type { RecordBatch, Schema } from 'apache-arrow';
 import {
-  AMPLIFICATION_MAX,
   type DepthChange,
   FetchError,
   type FileVersion,
@@ -23,6 +22,7 @@ import { arrowColumn } from '../arrow/arrow-type.ts';
 import type { ScanEngine } from './engine.ts';
 import { FileSource, type ScanFile } from './file-source.ts';
 import { baselineOf, reportOf, type ScanBaseline, type ScanReport } from './report.ts';
+import { coalescePolicy, scanRequest } from './scan-request.ts';
 import { ScanRun } from './scan-run.ts';
 import type { Batch } from './segments.ts';
 
@@ -85,24 +85,15 @@ export class Scan {
    * source stays open and is the caller's.
    */
   static async open(engine: ScanEngine, source: Source, options: ScanOptions = {}): Promise<Scan> {
-    const { dictionary = false, zeroCopy = false, maxGap = 'auto', batchRows, limit, columns, signal } = options;
+    const { dictionary = false, zeroCopy = false, maxGap = 'auto', limit, signal } = options;
     checkOptions(options);
     const baseline = baselineOf(source, engine);
     const gap = new GapEstimator();
     const files = await source.list();
     const opened = scanFiles(source, files, gap);
     const rowGroups = new FileSource(opened, {
-      request: {
-        memoryBytes: engine.pool.capacityBytes,
-        ...(columns === undefined ? {} : { columns }),
-        ...(limit === undefined ? {} : { limit }),
-        ...(batchRows === undefined ? {} : { batchRows }),
-      },
-      policy: () => ({
-        gapBytesMax: maxGap === 'auto' ? gap.gapBytes() : maxGap,
-        requestBytesMax: REQUEST_BYTES_MAX,
-        amplificationMax: AMPLIFICATION_MAX,
-      }),
+      request: scanRequest(options, engine.pool.capacityBytes),
+      policy: () => coalescePolicy(maxGap, gap),
       dictionary,
       gap,
     });

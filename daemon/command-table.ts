@@ -1,0 +1,113 @@
+/** The commands: what each takes, which options it has, and examples, for the command line, its help and the README. */
+import type { OptionName } from './options.ts';
+
+export interface CommandSpec {
+  readonly name: string;
+  /** Positional arguments as help shows them. */
+  readonly operands: string;
+  readonly summary: string;
+  readonly options: readonly OptionName[];
+  readonly examples: ReadonlyArray<readonly [line: string, what: string]>;
+}
+
+const SOURCE: readonly OptionName[] = ['connections', 'stallTimeout'];
+
+export const COMMANDS = {
+  serve: {
+    name: 'serve',
+    operands: '<dir...>',
+    summary: 'Serve the Parquet files below folders to other machines',
+    options: [
+      'listen',
+      'all',
+      'align',
+      'insecureListen',
+      'maxConnections',
+      'maxOutstanding',
+      'maxRead',
+      'maxBuffered',
+      'sendMemory',
+      'stallTimeout',
+      'drainTimeout',
+      'debug',
+    ],
+    examples: [
+      ['qanat serve /data/lake', 'on 127.0.0.1:7400; one JSON line when ready'],
+      ['qanat serve ./a ./b --listen 127.0.0.1:0', 'two folders, as a/… and b/…, on a free port'],
+    ],
+  },
+  ls: {
+    name: 'ls',
+    operands: '<url>',
+    summary: 'List files',
+    options: [...SOURCE, 'json', 'debug'],
+    examples: [
+      ['qanat ls rdma://host:7400', 'all Parquet files of a server'],
+      ["qanat ls 'rdma://host:7400/year=2024/**/*.parquet' --json", 'those a glob matches'],
+    ],
+  },
+  inspect: {
+    name: 'inspect',
+    operands: '<url>',
+    summary: "Show a Parquet file's metadata (footer)",
+    options: [...SOURCE, 'json', 'debug'],
+    examples: [
+      ['qanat inspect rdma://host:7400/lineitem.parquet', 'columns, sizes, encodings, row groups'],
+      ['qanat inspect ./lineitem.parquet --json', "with the field names of ClickHouse's ParquetMetadata"],
+    ],
+  },
+  scan: {
+    name: 'scan',
+    operands: '<url>',
+    summary: 'Read rows, as Arrow, CSV, NDJSON, a table, a count or checksums',
+    options: [
+      'columns',
+      'limit',
+      'format',
+      'output',
+      'explain',
+      'stats',
+      'prefetchDepth',
+      'maxGap',
+      'decoders',
+      'memory',
+      'preserveOrder',
+      'dictionary',
+      'batchRows',
+      'verifyChecksums',
+      ...SOURCE,
+      'json',
+      'debug',
+    ],
+    examples: [
+      ['qanat scan rdma://host:7400/lineitem.parquet', 'the first rows as a table'],
+      ["qanat scan 'rdma://host:7400/**/*.parquet' --format count", 'rows, from footers alone'],
+      ['qanat scan rdma://host/t.parquet --columns id,name -o t.arrows', 'two columns as an Arrow IPC stream'],
+      ['qanat scan rdma://host/t.parquet --format csv | head', 'CSV, as much of it as is read'],
+      ['qanat scan rdma://host/t.parquet --format checksum', 'a SHA-256 of the values of each column'],
+      ['qanat scan rdma://host/t.parquet --columns id --explain', 'which bytes would be fetched, in which requests'],
+    ],
+  },
+  cp: {
+    name: 'cp',
+    operands: '<url> <file>',
+    summary: 'Copy a file, byte for byte',
+    options: [...SOURCE, 'json', 'debug'],
+    examples: [
+      ['qanat cp rdma://host:7400/lineitem.parquet .', 'into this folder'],
+      ['qanat cp rdma://host:7400/lineitem.parquet - | sha256sum', 'to standard output'],
+    ],
+  },
+  demo: {
+    name: 'demo',
+    operands: '',
+    summary: 'Make a table, serve it, scan it back, check every value against DuckDB (npm start)',
+    options: ['rows', 'decoders', 'memory', 'prefetchDepth', 'json', 'debug'],
+    examples: [
+      ['qanat demo', 'a million rows'],
+      ['qanat demo --rows 5000000 --memory 256MiB', 'more rows, less memory'],
+    ],
+  },
+} satisfies Record<string, CommandSpec>;
+
+export type CommandName = keyof typeof COMMANDS;

@@ -1,0 +1,75 @@
+/** `qanat cp`: the exact bytes of one file, under its name complete or not at all. */
+import { stat } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import type { VirtualFile } from '../../vfs/index.ts';
+import { CommandError } from '../errors.ts';
+import { type Output, withOutput } from '../output/output.ts';
+import { canShowProgress, showProgress } from '../output/progress.ts';
+import { type CommandContext, printJson, withSource } from './command.ts';
+import { COPY_READ_BYTES, COPY_READS_AHEAD } from './limits.ts';
+
+export async function cp(context: CommandContext): Promise<void> {
+  const [url, to] = context.operands as [string, string];
+  const { signal } = context.interruption;
+  if (to === '-' && context.options.json) {
+    throw new CommandError('USAGE', '--json and - both want standard output');
+  }
+  await withSource(url, context, async (source) => {
+    const files = await source.list();
+    const only = files[0]!;
+    if (files.length > 1) {
+      throw new CommandError('USAGE', `${url} is ${files.length} files: name one, such as ${only.path}`);
+    }
+    const file = await source.open(only);
+    const target = await targetOf(to, file.version.path);
+    let copied = 0;
+    const bytesTotal = file.version.length;
+    const hide = showProgress('cp', canShowProgress(to === '-' && process.stdout.isTTY === true), () => ({
+      bytes: copied,
+      bytesTotal,
+    }));
+    try {
+      await withOutput(target, signal, (output) => copy(file, output, signal, (bytes) => (copied += bytes)));
+    } finally {
+      hide();
+    }
+    if (context.options.json) await printJson({ file: only.path, output: target, bytes: bytesTotal, etag: only.etag });
+  });
+}
+
+async function targetOf(to: string, path: string): Promise<string> {
+  if (to === '-') return to;
+  const existing = await stat(to).catch(() => undefined);
+  return existing?.isDirectory() || to.endsWith('/') ? join(to, basename(path)) : to;
+}
+
+/** Reads ahead of what is written, in order, with a few buffers that go round. */
+async function copy(
+  file: VirtualFile,
+  output: Output,
+  signal: AbortSignal,
+  onCopied: (bytes: number) => void,
+): Promise<void> {
+  const { length } = file.version;
+  const free = Array.from({ length: COPY_READS_AHEAD }, () => new Uint8Array(Math.min(COPY_READ_BYTES, length)));
+  const reading: Promise<Uint8Array>[] = [];
+  let start = 0;
+  const readOn = (): void => {
+    while (start < length && free.length > 0) {
+      const end = Math.min(start + COPY_READ_BYTES, length);
+      const into = free.pop()!.subarray(0, end - start);
+      const read = file.read({ start, end }, into, { signal });
+      read.catch(() => {}); // told when its turn comes
+      reading.push(read);
+      start = end;
+    }
+  };
+  readOn();
+  for (let next = reading.shift(); next !== undefined; next = reading.shift()) {
+    const bytes = await next;
+    await output.write(bytes);
+    onCopied(bytes.byteLength);
+    free.push(new Uint8Array(bytes.buffer as ArrayBuffer));
+    readOn();
+  }
+}

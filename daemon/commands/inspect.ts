@@ -1,0 +1,134 @@
+/** `qanat inspect`: a file's metadata, as a table for people or in ClickHouse's shape for programs. */
+import type { FileMetadata } from '../../decode/index.ts';
+import type { FileVersion } from '../../fetcher/index.ts';
+import { formatBytes, formatCount } from '../argument.ts';
+import { CommandError } from '../errors.ts';
+import { logicalTypeText, type MetadataSummary, summarizeMetadata } from '../output/file-metadata.ts';
+import { writeStdout } from '../output/output.ts';
+import { alignRows, cutText, printable } from '../output/printable.ts';
+import { type CommandContext, printJson, withSource } from './command.ts';
+import { ROW_GROUPS_SHOWN_MAX } from './limits.ts';
+
+export async function inspect(context: CommandContext): Promise<void> {
+  const url = context.operands[0]!;
+  const { file, metadata } = await withSource(url, context, async (source) => {
+    const files = await source.list();
+    const only = files[0]!;
+    if (files.length > 1) {
+      throw new CommandError('USAGE', `${url} is ${files.length} files: name one, such as ${only.path}`);
+    }
+    return { file: only, metadata: await (await source.open(only)).footer() };
+  });
+  const summary = summarizeMetadata(metadata);
+  if (context.options.json) await printJson(summary);
+  else await writeStdout(metadataText(file, metadata, summary));
+}
+
+/** Widest bound or name that is shown. */
+const TEXT_CHARACTERS = 28;
+
+function metadataText(file: FileVersion, metadata: FileMetadata, summary: MetadataSummary): string {
+  const head = alignRows([
+    ['file', printable(file.path)],
+    [
+      'size',
+      `${formatBytes(file.length)} (${formatCount(file.length)} bytes), footer ${formatBytes(metadata.footerBytes)}`,
+    ],
+    ['rows', `${formatCount(summary.num_rows)} in ${formatCount(summary.num_row_groups)} row groups`],
+    [
+      'data',
+      `${formatBytes(summary.total_compressed_size)}, uncompressed ${formatBytes(summary.total_uncompressed_size)}`,
+    ],
+    ['written by', printable(metadata.createdBy ?? 'unknown')],
+  ]);
+  return [head, columnsText(metadata, summary), rowGroupsText(summary), brokenText(metadata)]
+    .filter((part) => part !== '')
+    .join('\n');
+}
+
+function columnsText(metadata: FileMetadata, summary: MetadataSummary): string {
+  const header = [
+    'column',
+    'type',
+    'logical type',
+    'null',
+    'codec',
+    'encodings',
+    'size',
+    'saved',
+    'nulls',
+    'min',
+    'max',
+  ];
+  const rows = metadata.leaves.map((leaf, k) => {
+    const column = summary.columns[k]!;
+    const { nulls, min, max } = boundsOf(summary, k);
+    return [
+      cutText(printable(column.path), TEXT_CHARACTERS),
+      leaf.typeLength > 0 ? `${column.physical_type}(${leaf.typeLength})` : column.physical_type,
+      leaf.logicalType === undefined ? '' : shortType(logicalTypeText(leaf.logicalType)),
+      leaf.maxRepetitionLevel > 0 ? 'list' : leaf.maxDefinitionLevel > 0 ? 'yes' : 'no',
+      column.compression,
+      column.encodings.join(' '),
+      formatBytes(column.total_compressed_size),
+      column.space_saved,
+      nulls === undefined ? '?' : formatCount(nulls),
+      min === undefined ? '' : cutText(printable(min), TEXT_CHARACTERS),
+      max === undefined ? '' : cutText(printable(max), TEXT_CHARACTERS),
+    ];
+  });
+  return alignRows([header, ...rows], new Set([6, 7, 8]));
+}
+
+function shortType(text: string): string {
+  return text
+    .replace('isAdjustedToUTC=true', 'UTC')
+    .replace('isAdjustedToUTC=false, ', '')
+    .replace(/(timeUnit|precision|scale|bitWidth)=/g, '')
+    .replace('isSigned=true', 'signed')
+    .replace('isSigned=false', 'unsigned');
+}
+
+/** Over all row groups; bounds only where the file has a single row group, as texts don't compare like values. */
+function boundsOf({ row_groups }: MetadataSummary, k: number): { nulls?: number; min?: string; max?: string } {
+  const all = row_groups.map((group) => group.columns[k]!.statistics);
+  const counts = all.map(({ null_count }) => null_count);
+  const known = counts.every((count) => count !== null);
+  const { min, max } = (all.length === 1 ? all[0] : undefined) ?? { min: null, max: null };
+  return {
+    ...(known ? { nulls: counts.reduce((sum: number, count) => sum + count!, 0) } : {}),
+    ...(min === null ? {} : { min }),
+    ...(max === null ? {} : { max }),
+  };
+}
+
+function rowGroupsText({ row_groups }: MetadataSummary): string {
+  const header = ['row group', 'rows', 'offset', 'size', 'uncompressed', 'statistics', 'Bloom filters'];
+  const rows = row_groups
+    .slice(0, ROW_GROUPS_SHOWN_MAX)
+    .map((group, k) => [
+      String(k),
+      formatCount(group.num_rows),
+      formatCount(group.file_offset),
+      formatBytes(group.total_compressed_size),
+      formatBytes(group.total_uncompressed_size),
+      `${group.columns.filter((chunk) => chunk.statistics.min !== null).length} of ${group.num_columns}`,
+      String(group.columns.filter((chunk) => chunk.bloom_filter_bytes !== null).length),
+    ]);
+  const more = row_groups.length - rows.length;
+  const rest = more > 0 ? `${formatCount(more)} more row groups: --json shows all\n` : '';
+  return alignRows([header, ...rows], new Set([0, 1, 2, 3, 4, 5, 6])) + rest;
+}
+
+function brokenText({ rowGroups, leaves }: FileMetadata): string {
+  const lines: string[] = [];
+  for (const group of rowGroups) {
+    for (const chunk of group.columns) {
+      if (chunk.broken === undefined) continue;
+      const name = JSON.stringify(leaves[chunk.column]!.name);
+      lines.push(`can't be read: column ${name} of row group ${group.ordinal}: ${chunk.broken}`);
+      if (lines.length >= ROW_GROUPS_SHOWN_MAX) return `${lines.map(printable).join('\n')}\n…\n`;
+    }
+  }
+  return lines.map((line) => `${printable(line)}\n`).join('');
+}

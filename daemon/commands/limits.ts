@@ -1,0 +1,28 @@
+/** The bounds of commands, each with its unit and its reason. */
+
+/** Milliseconds that an interrupted command may take to end in order: what a person waits after Ctrl-C. */
+export const INTERRUPTION_GRACE_MS = 2500;
+
+/** Milliseconds within which a second signal is the first one passed on twice, not a second wish. */
+export const SIGNAL_REPEAT_MS = 300;
+
+/** Rows of a table when none are asked for: more than a screen is not read. */
+export const TABLE_ROWS_DEFAULT = 40;
+
+/** Footers read at a time to count rows. */
+export const FOOTERS_AT_A_TIME = 8;
+
+/** Bytes of one read of `cp`: a few frames. */
+export const COPY_READ_BYTES = 4 * 1024 * 1024;
+
+/** Reads of `cp` under way: hides the round trip, 16 MiB of memory. */
+export const COPY_READS_AHEAD = 4;
+
+/** Skipped files that a starting server names one by one. */
+export const SKIPPED_SHOWN_MAX = 20;
+
+/** Row groups that `inspect` lists without --json. */
+export const ROW_GROUPS_SHOWN_MAX = 20;
+
+/** Milliseconds for a server that the demo starts to be ready: its Node has to start, too. */
+export const SERVER_READY_MS = 20_000;

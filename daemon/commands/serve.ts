@@ -1,0 +1,87 @@
+/** `qanat serve`: a storage server that runs until it is told to stop; one JSON line on standard output when ready. */
+import { isIP } from 'node:net';
+import { type ServerLimits, serveRegion } from '../../storage-server/index.ts';
+import { formatHostPort, type HostPort } from '../argument.ts';
+import { CommandError } from '../errors.ts';
+import type { OptionValues } from '../options.ts';
+import { printable } from '../output/printable.ts';
+import { type CommandContext, printJson } from './command.ts';
+import { SKIPPED_SHOWN_MAX } from './limits.ts';
+
+const LISTEN_DEFAULT: HostPort = { host: '127.0.0.1', port: 7400 };
+
+export async function serve({ operands, options, interruption }: CommandContext): Promise<void> {
+  const listen = options.listen ?? LISTEN_DEFAULT;
+  checkExposure(listen, options.insecureListen ?? false);
+  const { align, all = false } = options;
+  if (align !== undefined && !Number.isInteger(Math.log2(align))) {
+    throw new CommandError('USAGE', `--align ${align}: expected a power of two`);
+  }
+  let skipped = 0;
+  const server = await serveRegion({
+    roots: operands,
+    listen,
+    all,
+    limits: limitsOf(options),
+    ...(align === undefined ? {} : { alignBytes: align }),
+    log: (event, peer, detail) => {
+      if (event === 'skipped' && ++skipped > SKIPPED_SHOWN_MAX) return;
+      log(`${event}${peer === '' ? '' : ` ${peer}`}: ${detail}`);
+    },
+  });
+  if (skipped > SKIPPED_SHOWN_MAX) log(`skipped: ${skipped - SKIPPED_SHOWN_MAX} more`);
+  // From here on there is something to drain; closing is bounded by the server's own limit.
+  interruption.bounded = false;
+  const { files, fileBytes, generation } = server.region();
+  try {
+    await printJson({ event: 'ready', rdma: formatHostPort(server.address()), files, bytes: fileBytes, generation });
+    await aborted(interruption.signal);
+    log('stopping: no new connections, sending what was asked for');
+  } finally {
+    await server.close();
+  }
+  const { connectionsTotal, reads, bytesSent } = server.counters();
+  log(`stopped after ${connectionsTotal} connections, ${reads} reads, ${bytesSent} bytes`);
+}
+
+function log(line: string): void {
+  process.stderr.write(`${new Date().toISOString()} qanat serve: ${printable(line)}\n`);
+}
+
+function checkExposure(listen: HostPort, allowed: boolean): void {
+  if (isLoopback(listen.host)) return;
+  const address = formatHostPort(listen);
+  if (!allowed) {
+    throw new CommandError(
+      'USAGE',
+      `${address} can be reached by other machines and there is no authentication yet: whoever can connect can read ` +
+        'every file served. Add --insecure-listen if the network is trusted',
+    );
+  }
+  log(`warning: ${address} can be reached by other machines, and whoever can connect can read every file served`);
+}
+
+function isLoopback(host: string): boolean {
+  if (isIP(host) === 4) return host.startsWith('127.');
+  return host === '::1' || host.toLowerCase() === 'localhost';
+}
+
+function limitsOf(options: OptionValues): Partial<ServerLimits> {
+  const { maxConnections, maxOutstanding, maxRead, maxBuffered, sendMemory, drainTimeout, stallTimeout } = options;
+  return {
+    ...(maxConnections === undefined ? {} : { connectionsMax: maxConnections }),
+    ...(maxOutstanding === undefined ? {} : { outstandingMax: maxOutstanding }),
+    ...(maxRead === undefined ? {} : { readBytesMax: maxRead }),
+    ...(maxBuffered === undefined ? {} : { burstsMax: Math.floor(maxBuffered / 2 ** 20) }),
+    ...(sendMemory === undefined ? {} : { slabsMax: Math.floor(sendMemory / 2 ** 20) }),
+    ...(drainTimeout === undefined ? {} : { drainMs: drainTimeout }),
+    ...(stallTimeout === undefined ? {} : { stallMs: stallTimeout }),
+  };
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}

@@ -1,0 +1,18 @@
+/** The error class of the command: what a person has asked for and can't have. Reading has errors of its own. */
+export type CommandErrorCode =
+  | 'USAGE' // options that make no sense, alone or together
+  | 'OUTPUT' // the output can't be written
+  | 'OUTPUT_CLOSED' // who reads our output has gone, which ends the command quietly
+  | 'INTERRUPTED' // a signal asked to end
+  | 'SERVER' // a server process of our own did not start or ended
+  | 'CHECK'; // a result is not what it has to be
+
+export class CommandError extends Error {
+  override readonly name = 'CommandError';
+  readonly code: CommandErrorCode;
+
+  constructor(code: CommandErrorCode, reason: string, options: { cause?: unknown } = {}) {
+    super(reason, options);
+    this.code = code;
+  }
+}

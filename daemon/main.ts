@@ -1,0 +1,152 @@
+/** The command line: from arguments and environment to a command, and from how that ended to an exit code. */
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
+import packageJson from '../package.json' with { type: 'json' };
+import { COMMANDS, type CommandName, type CommandSpec } from './command-table.ts';
+import type { CommandContext } from './commands/command.ts';
+import { Interruption } from './commands/interruption.ts';
+import { CommandError } from './errors.ts';
+import { EXIT, type ExitCode, exitCodeOf, isExpected } from './exit-codes.ts';
+import { flagOf, OPTIONS, type OptionName, type OptionSpec, type OptionValues, specOf, variableOf } from './options.ts';
+import { printable } from './output/printable.ts';
+
+type Run = (context: CommandContext) => Promise<void>;
+
+/** Commands are loaded when they are run: help should not wait for engines. */
+const RUN: Readonly<Record<CommandName, () => Promise<Run>>> = {
+  serve: async () => (await import('./commands/serve.ts')).serve,
+  ls: async () => (await import('./commands/ls.ts')).ls,
+  inspect: async () => (await import('./commands/inspect.ts')).inspect,
+  scan: async () => (await import('./commands/scan.ts')).scan,
+  cp: async () => (await import('./commands/cp.ts')).cp,
+  demo: async () => (await import('./commands/demo.ts')).demo,
+};
+
+/** Runs the command line `args` and returns the exit code; never throws. */
+export async function main(args: readonly string[]): Promise<ExitCode> {
+  // Without a listener an error of these streams ends the process; whoever writes hears of it by the write.
+  process.stdout.on('error', () => {});
+  process.stderr.on('error', () => {});
+  let exitCode: ExitCode = EXIT.OK;
+  const program = makeProgram(async (name, operands, options) => {
+    exitCode = await runCommand(name, operands, options);
+  });
+  try {
+    await program.parseAsync(args, { from: 'user' });
+  } catch (error) {
+    if (error instanceof CommanderError) exitCode = error.exitCode === 0 ? EXIT.OK : EXIT.USAGE;
+    else {
+      tell('qanat', error, wantsDebug());
+      exitCode = exitCodeOf(error);
+    }
+  }
+  await new Promise((resolve) => {
+    process.stderr.write('', resolve);
+    setTimeout(resolve, 500).unref();
+  });
+  return exitCode;
+}
+
+async function runCommand(name: CommandName, operands: string[], options: OptionValues): Promise<ExitCode> {
+  const interruption = new Interruption();
+  try {
+    const run = await RUN[name]();
+    await run({ operands, options, interruption });
+    return EXIT.OK;
+  } catch (error) {
+    if (interruption.code !== undefined) return interruption.code;
+    const exitCode = exitCodeOf(error);
+    if (exitCode !== EXIT.OK) tell(`qanat ${name}`, error, options.debug ?? false);
+    return exitCode;
+  } finally {
+    interruption.dispose();
+  }
+}
+
+/** One line for a person; with `debug` also where it comes from. */
+function tell(who: string, error: unknown, debug: boolean): void {
+  const message = error instanceof Error ? error.message : String(error);
+  const kind = isExpected(error) ? '' : 'a bug of Qanat: ';
+  process.stderr.write(`${who}: ${kind}${printable(message)}\n`);
+  if (debug) process.stderr.write(`${stackOf(error)}\n`);
+  else if (kind !== '') process.stderr.write(`${who}: --debug shows where\n`);
+}
+
+function stackOf(error: unknown): string {
+  if (!(error instanceof Error)) return '';
+  const own = error.stack ?? String(error);
+  return error.cause === undefined ? own : `${own}\ncaused by: ${stackOf(error.cause)}`;
+}
+
+function wantsDebug(): boolean {
+  return process.argv.includes('--debug') || (process.env.QANAT_DEBUG ?? '') !== '';
+}
+
+/** The program; `act` is called with the chosen command. Exported for tests of its help. */
+export function makeProgram(
+  act: (name: CommandName, operands: string[], options: OptionValues) => Promise<void>,
+): Command {
+  const program = new Command('qanat')
+    .description('Remote Parquet, served by range and scanned fast')
+    .version(packageJson.version)
+    .showSuggestionAfterError()
+    .exitOverride()
+    .configureHelp({ helpWidth: Math.min(process.stdout.columns ?? 100, 120), showGlobalOptions: false })
+    .addHelpText('after', '\nqanat <command> --help shows options and examples of a command.');
+  for (const [name, spec] of Object.entries(COMMANDS) as [CommandName, CommandSpec][]) {
+    const command = program
+      .command(`${name} ${spec.operands}`.trim())
+      .description(spec.summary)
+      .addHelpText('after', examplesText(spec));
+    for (const option of spec.options) for (const one of commanderOptions(option)) command.addOption(one);
+    command.action(async (...given: unknown[]) => {
+      const operands = given.slice(0, -2).flat().map(String);
+      await act(name, operands, readOptions(spec, command));
+    });
+  }
+  return program;
+}
+
+function examplesText({ examples }: CommandSpec): string {
+  const lines = examples.map(([line, what]) => `  $ ${line}\n      ${what}`);
+  return `\nExamples:\n${lines.join('\n')}\n\nEach option can be set by the variable in brackets.`;
+}
+
+function commanderOptions(name: OptionName): Option[] {
+  const spec = specOf(name);
+  const short = spec.short === undefined ? '' : `-${spec.short}, `;
+  const value = spec.argument === undefined ? '' : ` <${spec.argument}>`;
+  const meaning = `${spec.meaning} (default: ${spec.without}) [${variableOf(name)}]`.replaceAll('`', '');
+  const option = new Option(`${short}${flagOf(name)}${value}`, meaning);
+  if (spec.argument !== undefined) option.argParser((text, previous) => parseFor(spec, text, previous));
+  if (spec.negatable !== true) return [option];
+  return [option, new Option(`--no-${flagOf(name).slice(2)}`, `the opposite of ${flagOf(name)}`)];
+}
+
+function parseFor(spec: OptionSpec<unknown>, text: string, previous: unknown): unknown {
+  try {
+    return spec.parse(text, previous);
+  } catch (error) {
+    if (error instanceof CommandError) throw new InvalidArgumentError(error.message);
+    throw error;
+  }
+}
+
+/** The options given, and for those that were not the environment's, where it has them. */
+function readOptions(spec: CommandSpec, command: Command): OptionValues {
+  const values: Record<string, unknown> = {};
+  for (const name of spec.options) {
+    if (command.getOptionValueSource(name) === 'cli') {
+      values[name] = command.getOptionValue(name);
+      continue;
+    }
+    const text = process.env[variableOf(name)];
+    if (text === undefined || text === '') continue;
+    try {
+      values[name] = OPTIONS[name].parse(text);
+    } catch (error) {
+      if (!(error instanceof CommandError)) throw error;
+      throw new CommandError('USAGE', `${variableOf(name)}: ${error.message}`);
+    }
+  }
+  return values;
+}

@@ -1,0 +1,166 @@
+/**
+ * Every option of every command, once: how it is written, its variable in the environment, what it means and what
+ * holds without it. The command line and the README's table are made from this.
+ */
+import { MEMORY_BYTES_MAX, MEMORY_BYTES_MIN } from '../decode/index.ts';
+import { PREFETCH_DEPTH_DEFAULT, PREFETCH_DEPTH_MAX, REQUEST_BYTES_MAX } from '../fetcher/index.ts';
+import { DEFAULT_LIMITS } from '../storage-server/index.ts';
+import {
+  bytesFrom,
+  formatBytes,
+  oneOf,
+  orAuto,
+  parseDuration,
+  parseHostPort,
+  parseNames,
+  parseSwitch,
+  wholeFrom,
+} from './argument.ts';
+import { MEMORY_BYTES_DEFAULT } from './scan/engine.ts';
+
+export const SCAN_FORMATS = ['arrow', 'csv', 'ndjson', 'table', 'count', 'checksum'] as const;
+export type ScanFormat = (typeof SCAN_FORMATS)[number];
+
+export interface OptionSpec<T> {
+  /** Letter of the short form. */
+  readonly short?: string;
+  /** What stands for the value in help; absent for a switch. */
+  readonly argument?: string;
+  /** A switch that also has a --no- form. */
+  readonly negatable?: boolean;
+  /** The value of a text; `previous` is there when an option is given again. */
+  readonly parse: (text: string, previous?: T) => T;
+  /** What holds when it is not given, in words. */
+  readonly without: string;
+  readonly meaning: string;
+}
+
+const toggle = (meaning: string): OptionSpec<boolean> => ({ parse: parseSwitch, without: 'off', meaning });
+
+const whole = (argument: string, least: number, most: number) => ({ argument, parse: wholeFrom(least, most) });
+const bytes = (least: number, most: number) => ({ argument: 'bytes', parse: bytesFrom(least, most) });
+const seconds = (ms: number): string => `${ms / 1000}s`;
+
+export const OPTIONS = {
+  listen: {
+    argument: 'host:port',
+    parse: parseHostPort,
+    without: '127.0.0.1:7400',
+    meaning: 'Address for queue pairs; port 0 takes a free one',
+  },
+  all: toggle('Serve every file, not only `*.parquet`'),
+  align: {
+    ...bytes(64, 2 ** 21),
+    without: '64 B',
+    meaning: 'Alignment of files in the region, a power of two',
+  },
+  insecureListen: toggle('Allow an address that other machines reach, although there is no authentication yet'),
+  maxConnections: {
+    ...whole('n', 1, 65535),
+    without: String(DEFAULT_LIMITS.connectionsMax),
+    meaning: 'Connections at a time; more are refused',
+  },
+  maxOutstanding: {
+    ...whole('n', 1, 65535),
+    without: String(DEFAULT_LIMITS.outstandingMax),
+    meaning: 'Reads that a peer may have outstanding',
+  },
+  maxRead: {
+    ...bytes(2 ** 12, 2 ** 30),
+    without: formatBytes(DEFAULT_LIMITS.readBytesMax),
+    meaning: 'Largest single read of a peer',
+  },
+  maxBuffered: {
+    ...bytes(2 ** 20, 2 ** 30),
+    without: formatBytes(DEFAULT_LIMITS.burstsMax * 2 ** 20),
+    meaning: 'Bytes in memory for one peer, in whole MiB',
+  },
+  sendMemory: {
+    ...bytes(2 ** 20, 2 ** 36),
+    without: formatBytes(DEFAULT_LIMITS.slabsMax * 2 ** 20),
+    meaning: 'Bytes in memory for all peers, in whole MiB',
+  },
+  drainTimeout: {
+    argument: 'time',
+    parse: parseDuration,
+    without: seconds(DEFAULT_LIMITS.drainMs),
+    meaning: 'How long a server that is stopped goes on sending what was asked for',
+  },
+  stallTimeout: {
+    argument: 'time',
+    parse: parseDuration,
+    without: `10s; serve ${seconds(DEFAULT_LIMITS.stallMs)}`,
+    meaning: 'Time without progress after which the other side counts as lost',
+  },
+  connections: { ...whole('n', 1, 64), without: '1', meaning: 'Queue pairs to a server' },
+  columns: {
+    argument: 'names',
+    parse: (text: string, previous: string[] = []): string[] => [...previous, ...parseNames(text)],
+    without: 'all',
+    meaning: 'Columns in the order wanted, separated by commas; repeatable; a name with a comma in double quotes',
+  },
+  limit: { ...whole('rows', 0, Number.MAX_SAFE_INTEGER), without: 'all rows; 40 for a table', meaning: 'Rows at most' },
+  format: {
+    argument: 'name',
+    parse: oneOf(...SCAN_FORMATS),
+    without: 'by the ending of `--output`, else `table` on a terminal, `ndjson` with `--json`, `csv` otherwise',
+    meaning: `What to write: ${SCAN_FORMATS.map((name) => `\`${name}\``).join(', ')}`,
+  },
+  output: {
+    short: 'o',
+    argument: 'file',
+    parse: (text: string): string => text,
+    without: 'standard output',
+    meaning: 'File to write, complete or not at all; `-` is standard output',
+  },
+  explain: toggle("Print the plan of the first file as JSON; reads nothing but that file's footer"),
+  stats: toggle('Report on standard error what the scan did; as JSON with `--json`'),
+  prefetchDepth: {
+    argument: 'n|auto',
+    parse: orAuto(wholeFrom(1, PREFETCH_DEPTH_MAX)),
+    without: String(PREFETCH_DEPTH_DEFAULT),
+    meaning: 'Row groups in flight; 1 is none ahead of the one being read',
+  },
+  maxGap: {
+    argument: 'bytes|auto',
+    parse: orAuto(bytesFrom(0, REQUEST_BYTES_MAX)),
+    without: 'auto (latency × bandwidth)',
+    meaning: 'Largest gap between two ranges that one request reads over',
+  },
+  decoders: { ...whole('n', 1, 64), without: 'cores − 1', meaning: 'Decoder threads' },
+  memory: {
+    ...bytes(MEMORY_BYTES_MIN, MEMORY_BYTES_MAX),
+    without: formatBytes(MEMORY_BYTES_DEFAULT),
+    meaning: 'Hard cap on bytes in flight, buffered and decoded',
+  },
+  preserveOrder: {
+    ...toggle('Rows in the order of the files; without it, in the order they get ready'),
+    negatable: true,
+    without: 'on',
+  },
+  dictionary: toggle('Strings as Arrow dictionaries (`--format arrow`)'),
+  batchRows: { ...whole('n', 1, 2 ** 20), without: 'by memory', meaning: 'Rows of a record batch at most' },
+  verifyChecksums: { ...toggle('Check the CRC of pages that have one'), negatable: true, without: 'on' },
+  rows: { ...whole('n', 1000, 50_000_000), without: '1,000,000', meaning: 'Rows that the demo makes, about' },
+  json: toggle('JSON on standard output, and nothing else there'),
+  debug: toggle('Stack traces of errors'),
+} satisfies Record<string, OptionSpec<never> | OptionSpec<boolean> | { parse: (text: string) => unknown }>;
+
+export type OptionName = keyof typeof OPTIONS;
+
+/** Values of options as commands see them; absent when neither the command line nor the environment gives them. */
+export type OptionValues = { readonly [K in OptionName]?: ReturnType<(typeof OPTIONS)[K]['parse']> };
+
+export function specOf(name: OptionName): OptionSpec<unknown> {
+  return OPTIONS[name] as OptionSpec<unknown>;
+}
+
+/** `--max-gap` */
+export function flagOf(name: OptionName): string {
+  return `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+}
+
+/** `QANAT_MAX_GAP` */
+export function variableOf(name: OptionName): string {
+  return `QANAT${flagOf(name).slice(1).replaceAll('-', '_').toUpperCase()}`;
+}

@@ -1,0 +1,122 @@
+/**
+ * Rows as lines of text: runs a format's field writers over a batch, row by row, into one of two buffers; while one is
+ * being handed over the other is filled. The rows' loop is synchronous and makes no objects.
+ */
+import type { LeafColumn, Pool } from '../../decode/index.ts';
+import type { Batch } from '../scan/segments.ts';
+import { type Cell, cellOf } from './cell.ts';
+import { TEXT_CHUNK_BYTES } from './limits.ts';
+import type { Output } from './output.ts';
+import type { Sink } from './sink.ts';
+
+/** Writes one field of a row with all that stands around its value, but what is between fields. */
+export interface Field {
+  /** Most bytes that `write` takes, in total or by row. */
+  readonly bytesMax: number | ((row: number) => number);
+  readonly write: (row: number, out: Uint8Array, at: number) => number;
+}
+
+/** A format of lines: CSV, NDJSON. */
+export interface LineFormat {
+  /** Before the first row. */
+  readonly head: Uint8Array;
+  /** What stands before each field, one for each column. */
+  readonly before: readonly Uint8Array[];
+  /** After the last field. */
+  readonly after: Uint8Array;
+  readonly nothing: Uint8Array;
+  field(cell: Cell, memory: Uint8Array): Field;
+}
+
+/** A field of a batch: rows count from the segment's first. */
+interface BatchField extends Field {
+  readonly first: number;
+  readonly validity: number;
+  readonly before: Uint8Array;
+}
+
+export class LineSink implements Sink {
+  readonly #pool: Pool;
+  readonly #format: LineFormat;
+  readonly #output: Output;
+  #out = new Uint8Array(TEXT_CHUNK_BYTES);
+  #spare = new Uint8Array(TEXT_CHUNK_BYTES);
+  #at = 0;
+  #handing: Promise<void> = Promise.resolve();
+
+  constructor(pool: Pool, format: LineFormat, output: Output) {
+    this.#pool = pool;
+    this.#format = format;
+    this.#output = output;
+  }
+
+  async begin(): Promise<void> {
+    await this.#output.write(this.#format.head);
+  }
+
+  async write(batch: Batch): Promise<void> {
+    const fields = batch.columns.map(({ column, segment, start }, k): BatchField => {
+      const field = this.#format.field(cellOf(column as LeafColumn, segment, this.#pool), this.#pool.u8);
+      return { ...field, first: start, validity: segment.validity, before: this.#format.before[k]! };
+    });
+    for (let row = 0; row < batch.rows; ) {
+      row = this.#fill(fields, row, batch.rows);
+      if (row < batch.rows) await this.#handOver();
+    }
+  }
+
+  async end(): Promise<void> {
+    await this.#handOver();
+    await this.#handing;
+  }
+
+  /** Writes rows until the buffer is full; returns the first row that is still to be written. */
+  #fill(fields: readonly BatchField[], from: number, rows: number): number {
+    const { after, nothing } = this.#format;
+    const { u8 } = this.#pool;
+    let fixed = after.length;
+    for (const field of fields) {
+      fixed += field.before.length + nothing.length;
+      if (typeof field.bytesMax === 'number') fixed += field.bytesMax;
+    }
+    const variable = fields.filter((field) => typeof field.bytesMax !== 'number');
+    let at = this.#at;
+    for (let row = from; row < rows; row++) {
+      let need = fixed;
+      for (const field of variable) need += (field.bytesMax as (row: number) => number)(field.first + row);
+      if (at + need > this.#out.length) {
+        if (at > 0) {
+          this.#at = at;
+          return row;
+        }
+        this.#out = new Uint8Array(need); // one row that is larger than a buffer
+      }
+      const out = this.#out;
+      for (const field of fields) {
+        at = put(field.before, out, at);
+        const place = field.first + row;
+        const isNull = field.validity !== 0 && ((u8[field.validity + (place >>> 3)]! >>> (place & 7)) & 1) === 0;
+        at = isNull ? put(nothing, out, at) : field.write(place, out, at);
+      }
+      at = put(after, out, at);
+    }
+    this.#at = at;
+    return rows;
+  }
+
+  async #handOver(): Promise<void> {
+    await this.#handing;
+    const full = this.#out.subarray(0, this.#at);
+    this.#out = this.#spare;
+    this.#spare =
+      full.buffer.byteLength > TEXT_CHUNK_BYTES ? new Uint8Array(TEXT_CHUNK_BYTES) : new Uint8Array(full.buffer);
+    this.#at = 0;
+    this.#handing = this.#output.write(full);
+    this.#handing.catch(() => {}); // told by the next await
+  }
+}
+
+function put(bytes: Uint8Array, out: Uint8Array, at: number): number {
+  for (let k = 0; k < bytes.length; k++) out[at + k] = bytes[k]!;
+  return at + bytes.length;
+}
