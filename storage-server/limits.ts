@@ -46,6 +46,7 @@ export interface ServerLimits {
   readonly drainMs: number;
 }
 
+/** For a server with some hundred clients on one machine. */
 export const DEFAULT_LIMITS: ServerLimits = {
   connectionsMax: 1024,
   queueDepthMax: 128,

@@ -179,6 +179,7 @@ function samePath(r: CompactReader, wire: number, path: readonly Uint8Array[]): 
 
 /** Lists of encodings repeat from chunk to chunk: one array for each that occurs, found by its values in base 32. */
 const knownEncodings = new Map<number, readonly number[]>();
+/** Lists kept: files in the field have a handful; a hostile footer must not grow the map. */
 const KNOWN_ENCODINGS_MAX = 4096;
 
 function parseEncodings(r: CompactReader, wire: number): readonly number[] {

@@ -2,6 +2,7 @@
 import { BYTES, DELTA_BYTES, DONE, E_LENGTH, E_TRUNC, FULL, NEED } from '../kernels.ts';
 import type { MemoryView } from './view.ts';
 
+/** Arrow offsets are signed 32-bit numbers. */
 const OFFSET_MAX = 0x7fffffff;
 
 /** value = u32 length, then that many bytes. */
