@@ -15,12 +15,13 @@ import { checkUtf8, type Dictionary, fixedWidth } from './dictionary.ts';
 import type { DecodeEnvironment } from './environment.ts';
 import { kernelError } from './kernel-error.ts';
 import { type DataPage, PageReader } from './page-reader.ts';
-import { NO_MEMORY, nextValueBytes, openPageValues, type PageContext, type PageValues } from './page-values.ts';
+import { openPageValues } from './values/open-values.ts';
+import { NO_MEMORY, type PageContext, type PageValues } from './values/page-values.ts';
 import type { ChunkSpec, Segment, SegmentLayout, StepResult } from './spec.ts';
 import { expandRoomBytes, Window, type WindowShape } from './window.ts';
 
 /** Kernel states of a decoder, in one slab: offsets in bytes. */
-const STATES = { snappy: 0, levels: 64, boolRuns: 128, bytes: 192, utf8: 256, size: 320 } as const;
+const STATES = { snappy: 0, levels: 64, boolRuns: 128, bytes: 192, utf8: 256, delta: 320, size: 1088 } as const;
 
 /** Bytes: room for values that follow in later pages, beyond what the page at hand needs. */
 const DATA_AHEAD_BYTES_MAX = 4 << 20;
@@ -167,6 +168,7 @@ export class ChunkDecoder {
       boolRuns: this.#states + STATES.boolRuns,
       bytes: this.#states + STATES.bytes,
       hybrid: this.#hybrid,
+      delta: this.#states + STATES.delta,
     };
     this.#open = {
       page,
@@ -185,6 +187,7 @@ export class ChunkDecoder {
     if (open.rowsLeft === 0 && settled && this.#carry === undefined) {
       // bytes after the last value may be bad too: what a page comes to must not depend on how it arrives
       if (!open.page.isComplete) return 'input';
+      open.values.end?.();
       this.#closePage(open);
       return 'go';
     }
@@ -205,7 +208,7 @@ export class ChunkDecoder {
       if (code === NEED) return 'input';
       if (code === NO_MEMORY) return 'memory';
       if (code === FULL) {
-        this.#bytesNeeded = nextValueBytes(open.context);
+        this.#bytesNeeded = values.needBytes?.() ?? 0;
         this.#carry = window.split();
         if (window.rows > 0) this.#finishing = true;
         else this.#dropWindow();
@@ -302,6 +305,7 @@ export class ChunkDecoder {
 
   #finishWindow(): boolean {
     const window = this.#window!;
+    this.#open?.values.leaveWindow?.();
     const { kernels, pool } = this.#environment;
     const dictionary: Dictionary | undefined = this.#pages.dictionary;
     let dataUsed = window.dataStart;
@@ -323,6 +327,7 @@ export class ChunkDecoder {
   }
 
   #dropWindow(): void {
+    this.#open?.values.leaveWindow?.();
     this.#window?.discard();
     this.#window = undefined;
   }

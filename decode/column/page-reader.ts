@@ -12,7 +12,7 @@ import type { ChunkInput } from './chunk-input.ts';
 import { checkDictionaryPage, type Dictionary, type DictionaryStates, loadDictionary } from './dictionary.ts';
 import type { DecodeEnvironment } from './environment.ts';
 import { PageBody } from './page-body.ts';
-import { readU32 } from './page-values.ts';
+import { readU32 } from './values/page-values.ts';
 import { Section } from './section.ts';
 import type { ChunkSpec } from './spec.ts';
 
