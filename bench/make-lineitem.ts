@@ -52,8 +52,9 @@ export async function lineitemFile(options: LineitemOptions): Promise<string> {
   try {
     await connection.run('select setseed(0.42)');
     await connection.run(query(rows));
-    const columns = fixedOnly ? FIXED_COLUMNS.join(', ') : 'l.*';
-    const from = `select ${columns} from ${copies === 1 ? '' : `range(${copies}), `}lineitem l`;
+    const columns = fixedOnly ? FIXED_COLUMNS.join(', ') : '*';
+    // one whole copy after the other: rows that repeat would compress away
+    const from = Array.from({ length: copies }, () => `select ${columns} from lineitem`).join(' union all ');
     await connection.run(`copy (${from}) to '${unfinished}' (format parquet, compression ${codec})`);
   } finally {
     connection.closeSync();

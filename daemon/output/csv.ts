@@ -26,11 +26,25 @@ export function csvFormat(columns: readonly LeafColumn[]): LineFormat {
 
 function csvField(cell: Cell, memory: Uint8Array): Field {
   const { span, bytesMax } = cell;
-  if (span === undefined) return { bytesMax, write: cell.write };
+  if (span === undefined) {
+    if (typeof bytesMax === 'number') return { bytesMax, write: cell.write };
+    return {
+      bytesMax: (row) => bytesMax(row) + 2,
+      write: (row, out, at) => orEmpty(out, at, cell.write(row, out, at)),
+    };
+  }
   return {
     bytesMax: (row) => 2 * (span.end(row) - span.start(row)) + 2,
     write: (row, out, at) => writeText(span, memory, row, out, at),
   };
+}
+
+/** Bytes without any are not a null. */
+function orEmpty(out: Uint8Array, at: number, end: number): number {
+  if (end > at) return end;
+  out[at] = QUOTE;
+  out[at + 1] = QUOTE;
+  return at + 2;
 }
 
 function writeText(span: ByteSpan, memory: Uint8Array, row: number, out: Uint8Array, at: number): number {

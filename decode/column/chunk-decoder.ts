@@ -342,10 +342,11 @@ export class ChunkDecoder {
   close(): void {
     const { pool } = this.#environment;
     if (this.#open !== undefined) this.#closePage(this.#open);
+    // pages before the window: one that was put back may have bytes of it to restore
+    this.#pages.close(this.#dictionaryGivenOut);
     this.#dropWindow();
     if (this.#segment !== undefined) pool.free(this.#segment.slab, this.#segment.slabBytes);
     this.#segment = undefined;
-    this.#pages.close(this.#dictionaryGivenOut);
     if (this.#states !== 0) pool.free(this.#states, STATES.size);
     if (this.#hybrid !== 0) pool.free(this.#hybrid, HYBRID.size);
     this.#states = 0;

@@ -182,9 +182,63 @@ export interface Kernels {
   delta64(state: number, mark: number): number;
   /** n i32 lengths become end offsets in place; E_LENGTH when one is negative or an end is over `limit`. */
   lengthsToOffsets(lengths: number, n: number, start: number, limit: number): number;
+  /** Sum of n i32 lengths, up to 2^31 - 1; E_LENGTH when one is negative or the sum is over that. */
+  lengthsTotal(lengths: number, n: number): number;
   /** DELTA_BYTE_ARRAY with prefix and suffix lengths already decoded; E_LENGTH when the room does not suffice. */
   deltaBytes(state: number, mark: number): number;
   /** BYTE_STREAM_SPLIT: values [from, to) of n values of `width` bytes, stream k at src + k * n. */
   joinStreams(src: number, n: number, width: number, dst: number, from: number, to: number): number;
+  /**
+   * Nested columns: n < 2^31 entries, each a repetition and a definition level, u8 in the arrays `rep` and `def`.
+   * Address 0 for `rep` stands for repetition levels that are all 0. Levels and bounds are 0 to 255. A row starts where
+   * the repetition level is 0: their number, and the entry where row k (from 0) starts, n when there are not so many.
+   */
+  countRows(rep: number, n: number): number;
+  findRow(rep: number, n: number, k: number): number;
+  /** A slot of a node of the schema is at each entry with rep <= repMax and def >= defMin: their number. */
+  countSlots(rep: number, def: number, n: number, repMax: number, defMin: number): number;
+  /**
+   * A bit for each slot: def >= defValid. `bitmap` is written in whole 8-byte words, the last zero-padded. Returns the
+   * number of ones.
+   */
+  nestedValidity(
+    rep: number,
+    def: number,
+    n: number,
+    repMax: number,
+    defMin: number,
+    defValid: number,
+    bitmap: number,
+  ): number;
+  /**
+   * Arrow list offsets, slots + 1 of them from 0: the elements before each slot, and in all. An element is an entry with
+   * rep <= repElement (which is over repMax) and def >= defElement; the entry of a slot may be its first element.
+   * Returns the number of elements, or E_LENGTH when one comes before the first slot.
+   */
+  nestedOffsets(
+    rep: number,
+    def: number,
+    n: number,
+    repMax: number,
+    defMin: number,
+    repElement: number,
+    defElement: number,
+    offsets: number,
+  ): number;
+  /**
+   * The deprecated BIT_PACKED encoding of levels: n values of `width` bits (0 to 8, else E_WIDTH), from the most
+   * significant bit of each byte down, to u8. E_TRUNC when [src, srcEnd) is too short, E_VALUE when one is >= limit.
+   */
+  bitPackedLevels(src: number, srcEnd: number, width: number, n: number, dst: number, limit: number): number;
+  /** n integers of 4 or 8 bytes, sign-extended to 16, little-endian. `dst` may be `src`. */
+  widenDecimal4(src: number, n: number, dst: number): void;
+  widenDecimal8(src: number, n: number, dst: number): void;
+  /** n big-endian integers of `width` bytes (1 to 16) to 16, little-endian, sign-extended. `dst` may be `src`. */
+  reverseDecimal(src: number, n: number, width: number, dst: number): void;
+  /**
+   * n INT96 timestamps (8 bytes nanoseconds of the day, 4 bytes Julian day) to i64 nanoseconds since 1970; E_VALUE when
+   * one does not fit. `dst` may be `src`.
+   */
+  int96ToNanos(src: number, n: number, dst: number): number;
   copy(dst: number, src: number, n: number): void;
 }

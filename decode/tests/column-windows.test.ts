@@ -4,13 +4,16 @@ import { test } from 'node:test';
 import { ChunkDecoder } from '../column/chunk-decoder.ts';
 import { Codec, Encoding, Physical } from '../format/enums.ts';
 import { BLOCK_BYTES, EXPANDED_BYTES_MAX, MEMORY_BYTES_MIN } from '../limits.ts';
-import { columnOf, type Kind, kindOf, makePlan, type Way } from './chunk-cases.ts';
+import { Pool } from '../pool/pool.ts';
+import { columnOf, type Kind, kindOf, makePlan, makeValues, type Way } from './chunk-cases.ts';
 import { assertDecodes, expectedValues, makeEnvironments, randomFeed, runChunk, specOf } from './chunk-run.ts';
 import { seededRandom } from './random.ts';
 import { type ChunkPlan, type ColumnValue, type PagePlan, writeChunk } from './writer/index.ts';
 
 const { pool, wasm, scalar } = makeEnvironments(128 << 20);
 const random = seededRandom();
+
+const INDEXED: PagePlan = { encoding: Encoding.RLE_DICTIONARY };
 
 /** Random values without stretches, so that their bytes lie evenly in the page. */
 function freshValues(kind: Kind, nulls: number, rows: number, distinct: number): ColumnValue[] {
@@ -45,7 +48,7 @@ function rowsAtHalf(plan: ChunkPlan): number {
 }
 
 test('withholds the second half of a single-page chunk and sees values of the first half already out', () => {
-  const rows = 50_000;
+  const rows = 20_000;
   const data = { version: 1 as const, encoding: Encoding.PLAIN };
   for (const kind of ['int64', 'double', 'int96', 'fixed16', 'string']) {
     for (const nulls of [-1, 20]) {
@@ -59,7 +62,7 @@ test('withholds the second half of a single-page chunk and sees values of the fi
 });
 
 test('the same for a dictionary-encoded page, of both versions', () => {
-  const rows = 60_000;
+  const rows = 40_000;
   for (const kind of ['int64', 'int32', 'int96', 'string']) {
     for (const version of [1, 2] as const) {
       for (const codec of [Codec.UNCOMPRESSED, Codec.SNAPPY]) {
@@ -110,7 +113,7 @@ function jumpingStrings(nulls: number, rows: number): ColumnValue[] {
 
 test('windows that can not take the next string end early, with the validity of the rest carried over', () => {
   let early = 0;
-  for (let turn = 0; turn < 60; turn++) {
+  for (let turn = 0; turn < 40; turn++) {
     const nulls = [-1, 0, 10, 60, 95][turn % 5]!;
     const rows = 200 + random.below(700);
     const pageRows = [10, 64, 100, 5000][turn % 4]!;
@@ -129,21 +132,22 @@ test('windows that can not take the next string end early, with the validity of 
     );
     if (segments.length > Math.ceil(rows / windowRows)) early++;
   }
-  assert.ok(early > 20, `${early} runs had early windows`);
+  assert.ok(early > 13, `${early} runs had early windows`);
 });
 
 test('expanded dictionary strings leave in segments of a bounded size', () => {
-  for (const nulls of [-1, 30, 90]) {
+  for (const nulls of [-1, 60]) {
     const entries = [1 << 20, 3 << 20, 5, 17 << 20].map((length, i) => new Uint8Array(length).fill(65 + i));
     const values = Array.from({ length: 400 }, (_, row) => {
-      if (random.below(100) < nulls) return null;
-      return entries[row === 200 ? 3 : random.below(20) > 0 ? 2 : random.below(2)]!;
+      if (row === 200) return entries[3]!;
+      if (row % 20 === 0) return entries[row % 40 === 0 ? 0 : 1]!;
+      return random.below(100) < nulls ? null : entries[2]!;
     });
     const column = { name: 's', physical: Physical.BYTE_ARRAY, optional: nulls >= 0 };
     const pages = [{ type: 'dictionary' as const }, { encoding: Encoding.RLE_DICTIONARY }];
     const plan = { column, values, pages, codec: Codec.SNAPPY, dictionary: entries };
     const { segments, dataBytes } = assertDecodes(wasm, plan, { utf8: true });
-    assert.ok(segments.length > 2 || nulls === 90, `${segments.length} segments`);
+    assert.ok(segments.length > 3, `${segments.length} segments`);
     for (const bytes of dataBytes) assert.ok(bytes <= EXPANDED_BYTES_MAX || bytes === 17 << 20, `${bytes} bytes`);
     const { segments: whole } = assertDecodes(wasm, plan, { utf8: true, bytesOutput: 'dictionary' });
     assert.deepEqual(whole, [400]);
@@ -239,6 +243,62 @@ test('a decoder that got no memory at all says so, and works when there is some'
   assert.equal(decoder.step(), 'input');
   decoder.close();
   assert.equal(small.pool.usedBytes, 0);
+});
+
+test('closing while memory is short writes nothing into memory that was given back', () => {
+  class Stop extends Error {}
+  const small = makeEnvironments(MEMORY_BYTES_MIN);
+  const arena = small.pool.allocate(small.pool.capacityBytes);
+  const { free } = Pool.prototype;
+  small.pool.free = (address, bytes) => {
+    small.pool.u8.fill(0xdb, address, address + Pool.footprint(bytes));
+    free.call(small.pool, address, bytes);
+  };
+  small.pool.free(arena, small.pool.capacityBytes);
+  const untouched = Buffer.alloc(small.pool.capacityBytes, 0xdb);
+  for (const kind of ['int64', 'fixed3', 'string', 'int32']) {
+    for (let spareBlocks = 0; spareBlocks < 24; spareBlocks++) {
+      const column = columnOf(kindOf(kind), true);
+      const values = makeValues(random, { kind: kindOf(kind), nulls: 0, rows: 900, distinct: 4 });
+      // a page that is decompressed behind the values of another, when the memory for indices is not there yet
+      const pages: PagePlan[] = [{ rows: 300 }, { type: 'dictionary' }, { rows: 500 }, INDEXED];
+      const plan = { column, values, codec: Codec.SNAPPY, pages };
+      const chunk = writeChunk(plan);
+      let [hog, hogBytes] = [0, 0];
+      const next = (arrived: number, total: number): number => {
+        if (hog === 0) {
+          hogBytes = small.pool.capacityBytes - small.pool.usedBytes;
+          hog = small.pool.allocate(hogBytes);
+          giveBack(spareBlocks * BLOCK_BYTES);
+        }
+        return arrived + Math.ceil(total / 3);
+      };
+      const giveBack = (bytes: number): void => {
+        small.pool.free(hog, bytes);
+        hog += bytes;
+        hogBytes -= bytes;
+      };
+      const onMemory = (): void => {
+        giveBack(hogBytes);
+        throw new Stop();
+      };
+      const onSegment = (rows: number): boolean => {
+        if (rows === values.length) giveBack(hogBytes);
+        return true;
+      };
+      try {
+        runChunk(small.wasm, specOf(plan, chunk, { windowRows: 850 }), chunk.bytes, {
+          feed: { borders: [], early: true, next },
+          onMemory,
+          onSegment,
+        });
+      } catch (error) {
+        if (!(error instanceof Stop)) throw error;
+      }
+      const now = small.pool.u8.subarray(arena, arena + small.pool.capacityBytes);
+      assert.ok(untouched.equals(now), `${kind}, ${spareBlocks} blocks`);
+    }
+  }
 });
 
 test('closing midway, at any segment or while waiting for input, leaves nothing behind', () => {

@@ -2,11 +2,20 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { BytesOutput, ChunkSpec } from '../column/spec.ts';
-import { Codec } from '../format/enums.ts';
-import { type CaseShape, KINDS, makePlan, NULL_SHARES, randomShape, waysOf } from './chunk-cases.ts';
+import { Codec, Encoding, Physical } from '../format/enums.ts';
+import {
+  type CaseShape,
+  columnOf,
+  KINDS,
+  makePlan,
+  makeValues,
+  NULL_SHARES,
+  randomShape,
+  waysOf,
+} from './chunk-cases.ts';
 import { assertDecodes, type Feed, LINES, makeEnvironments, randomFeed, WHOLE } from './chunk-run.ts';
 import { seededRandom } from './random.ts';
-import { CODECS, type RunStyle } from './writer/index.ts';
+import { CODECS, type PagePlan, type RunStyle } from './writer/index.ts';
 
 const { wasm, scalar } = makeEnvironments(32 << 20);
 const WINDOWS = [1, 3, 64, 100, 333, 4096];
@@ -97,6 +106,39 @@ test('every place of a border between two pieces, every size of a step', () => {
       }
       assert.ok(total > 100);
     }
+  }
+});
+
+test('Snappy pages decompressed behind the values of others, with short levels in front of them', () => {
+  const random = seededRandom();
+  for (let turn = 0; turn < 300; turn++) {
+    const kind = KINDS.filter(({ physical }) => physical !== Physical.BYTE_ARRAY)[turn % 13]!;
+    const optional = turn % 3 > 0;
+    const rows = 100 + random.below(900);
+    const values = makeValues(random, { kind, nulls: -1, rows, distinct: 1 + random.below(6) });
+    // nulls in few stretches, so that the levels are a few bytes
+    for (let row = 0; optional && row < rows; row += 20 + random.below(300)) {
+      values.fill(null, row, row + random.below(60));
+    }
+    const pages: PagePlan[] = [];
+    for (let row = 0; row < rows; ) {
+      const take = Math.min(rows - row, 1 + random.below(200));
+      if (
+        random.below(12) === 0 &&
+        kind.physical !== Physical.BOOLEAN &&
+        !pages.some(({ type }) => type !== undefined)
+      ) {
+        pages.push({ type: 'dictionary' });
+      }
+      const indexed = pages.some(({ type }) => type !== undefined) && random.below(3) === 0;
+      const encoding = indexed ? Encoding.RLE_DICTIONARY : Encoding.PLAIN;
+      pages.push({ rows: take, encoding, version: random.below(4) === 0 ? 2 : 1, levelRuns: 'rle' });
+      row += take;
+    }
+    const plan = { column: columnOf(kind, optional), values, codec: Codec.SNAPPY, pages };
+    const windowRows = [100, 250, 1000][random.below(3)]!;
+    const feed: Feed = [WHOLE, LINES, randomFeed(random, 3000, 6)][random.below(3)]!;
+    assertDecodes(turn % 5 === 0 ? scalar : wasm, plan, { windowRows }, { feed });
   }
 });
 

@@ -5,6 +5,7 @@ import { decodeSnappyBlock } from '../kernels/scalar/snappy-block.ts';
 import { compareCall, compareStream, type Pair, type Random } from './kernel-fuzz.ts';
 import { bitmaps, gather, joinStreams, spread, utf8 } from './kernel-fuzz-calls.ts';
 import { damage, makeDelta, makeHybrid, makeSnappy, u32Bytes } from './kernel-fuzz-input.ts';
+import { bitPacked, decimals, int96, lengthsTotal, nested } from './kernel-fuzz-nested.ts';
 
 export type FuzzCase = (pair: Pair, random: Random) => void;
 
@@ -237,4 +238,9 @@ export const FUZZ_CASES: Record<string, FuzzCase> = {
   delta,
   deltaBytes,
   joinStreams,
+  nested,
+  bitPacked,
+  lengthsTotal,
+  decimals,
+  int96,
 };

@@ -1,6 +1,5 @@
 /** Every kernel on literal vectors, in both implementations. */
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import {
   BYTES,
   DELTA,
@@ -21,38 +20,7 @@ import {
   NEED,
   SNAPPY,
 } from '../kernels/kernels.ts';
-import type { KernelKind } from '../kernels/load.ts';
-import { Arena } from './kernel-fuzz.ts';
-
-const SRC = 1 << 17;
-const OUT = 1 << 18;
-const DICTIONARY = 1 << 19;
-
-class Scene extends Arena {
-  put(at: number, bytes: Iterable<number>): void {
-    this.bytes.set([...bytes], at);
-  }
-
-  /** Zeroes the state and sets words of it. */
-  start(words: Record<number, number>): void {
-    this.bytes.fill(0, this.state, this.state + 128);
-    for (const [word, value] of Object.entries(words)) this.setWord(Number(word), value);
-  }
-
-  out(size: number, at = OUT): number[] {
-    return [...this.bytes.subarray(at, at + size)];
-  }
-
-  u32s(count: number, at = OUT): number[] {
-    return Array.from({ length: count }, (_, i) => this.data.getUint32(at + 4 * i, true));
-  }
-}
-
-function each(name: string, body: (scene: Scene) => void): void {
-  for (const kind of ['wasm', 'scalar'] as KernelKind[]) test(`${name} (${kind})`, () => body(new Scene(kind)));
-}
-
-const text = (value: string): number[] => [...new TextEncoder().encode(value)];
+import { DICTIONARY, each, OUT, SRC, text } from './kernel-scene.ts';
 
 each('snappy: literals and copies, with codes for what is wrong', (s) => {
   const run = (block: number[], size: number): number => {

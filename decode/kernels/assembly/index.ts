@@ -9,6 +9,9 @@ export * from "./strings";
 export * from "./utf8";
 export * from "./delta";
 export * from "./streams";
+export * from "./nested";
+export * from "./bit-packed";
+export * from "./decimals";
 
 /** First address after the module's own read-only tables. */
 export function tablesEnd(): usize {

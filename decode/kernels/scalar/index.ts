@@ -4,12 +4,15 @@
  * Input is taken up when all of it has arrived; until then they return NEED.
  */
 import { DONE, E_LENGTH, type Kernels } from '../kernels.ts';
+import { bitPackedLevels } from './bit-packed.ts';
 import { copyBits, countOnes, spread, spreadBits, spreadOffsets } from './bitmap.ts';
+import { int96ToNanos, reverseDecimal, widenDecimal4, widenDecimal8 } from './decimals.ts';
 import { delta } from './delta.ts';
 import { gatherBytes, gatherOffsets, gatherWide } from './gather.ts';
 import { flushBits, hybrid, levelBitmap, putDict4, putDict8, putU8, putU16, putU32 } from './hybrid.ts';
+import { countRows, countSlots, findRow, nestedOffsets, nestedValidity } from './nested.ts';
 import { snappy } from './snappy.ts';
-import { deltaBytes, lengthsToOffsets, plainBytes } from './strings.ts';
+import { deltaBytes, lengthsToOffsets, lengthsTotal, plainBytes } from './strings.ts';
 import { utf8, utf8Starts } from './utf8.ts';
 import { MemoryView } from './view.ts';
 
@@ -44,8 +47,21 @@ export function scalarKernels(memory: WebAssembly.Memory): Kernels {
     delta32: (state, mark) => delta(view(), state, mark, 32),
     delta64: (state, mark) => delta(view(), state, mark, 64),
     lengthsToOffsets: (lengths, n, start, limit) => lengthsToOffsets(view(), lengths, n, start, limit),
+    lengthsTotal: (lengths, n) => lengthsTotal(view(), lengths, n),
     deltaBytes: (state, mark) => deltaBytes(view(), state, mark),
     joinStreams: (src, n, width, dst, from, to) => joinStreams(view(), src, n, width, dst, from, to),
+    countRows: (rep, n) => countRows(view(), rep, n),
+    findRow: (rep, n, k) => findRow(view(), rep, n, k),
+    countSlots: (rep, def, n, repMax, defMin) => countSlots(view(), rep, def, n, repMax, defMin),
+    nestedValidity: (rep, def, n, repMax, defMin, defValid, bitmap) =>
+      nestedValidity(view(), rep, def, n, repMax, defMin, defValid, bitmap),
+    nestedOffsets: (rep, def, n, repMax, defMin, repElement, defElement, offsets) =>
+      nestedOffsets(view(), rep, def, n, repMax, defMin, repElement, defElement, offsets),
+    bitPackedLevels: (src, srcEnd, width, n, dst, limit) => bitPackedLevels(view(), src, srcEnd, width, n, dst, limit),
+    widenDecimal4: (src, n, dst) => widenDecimal4(view(), src, n, dst),
+    widenDecimal8: (src, n, dst) => widenDecimal8(view(), src, n, dst),
+    reverseDecimal: (src, n, width, dst) => reverseDecimal(view(), src, n, width, dst),
+    int96ToNanos: (src, n, dst) => int96ToNanos(view(), src, n, dst),
     copy: (dst, src, n) => {
       view().bytes.copyWithin(dst, src, src + n);
     },

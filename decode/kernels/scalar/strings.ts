@@ -41,6 +41,16 @@ export function plainBytes(view: MemoryView, state: number, mark: number): numbe
   return code;
 }
 
+/** Sum of n i32 lengths. */
+export function lengthsTotal(view: MemoryView, lengths: number, n: number): number {
+  let total = 0;
+  for (let p = lengths; p < lengths + 4 * n; p += 4) {
+    total += view.u32(p);
+    if (view.u32(p) > OFFSET_MAX || total > OFFSET_MAX) return E_LENGTH;
+  }
+  return total;
+}
+
 /** n i32 lengths become end offsets in place; none may be negative, none may end over `limit`. */
 export function lengthsToOffsets(view: MemoryView, lengths: number, n: number, start: number, limit: number): number {
   let at = start;

@@ -1,0 +1,85 @@
+/**
+ * `npm run bench -- <decode|scan|serve|memory|all> [--small] [--json] [--rows n]`: runs benchmarks and prints a table
+ * of each and its ratios beside what they should be. With `--json` stdout holds one object and nothing else:
+ * { ratios: { name: number }, benchmarks: { name: details } }. Below a target is no failure: only wrong values are.
+ */
+import { parseArgs } from 'node:util';
+import { benchDecode } from './decode.ts';
+import { benchMemory } from './memory.ts';
+import { type BenchOptions, type BenchResult, formatTable } from './result.ts';
+import { benchScan } from './scan.ts';
+import { benchServe } from './serve.ts';
+
+const BENCHMARKS: Readonly<Record<string, (options: BenchOptions) => Promise<BenchResult>>> = {
+  decode: benchDecode,
+  scan: benchScan,
+  serve: ({ small = false }) => benchServe({ small }),
+  memory: benchMemory,
+};
+
+/** What each ratio is to reach: at least, or at most. */
+const TARGETS: Readonly<Record<string, readonly [direction: 'least' | 'most', value: number]>> = {
+  'duckdb.fixed.overall': ['least', 1.8],
+  'duckdb.fixed.min': ['least', 1.4],
+  'duckdb.fixed.geomean': ['least', 2.2],
+  'duckdb.strings.overall': ['least', 1.5],
+  'parquet-wasm.overall': ['least', 10],
+  'hyparquet.overall': ['least', 70],
+  'wall.overBound': ['most', 1.25],
+  'nginx.throughput.large': ['least', 0.8],
+  'nginx.throughput.small': ['least', 0.4],
+  'rss.overCap': ['most', 1],
+};
+
+const USAGE = `usage: npm run bench -- <${Object.keys(BENCHMARKS).join('|')}|all> [--small] [--json] [--rows n]`;
+
+function readArguments(): { names: string[]; json: boolean; options: BenchOptions } {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: { small: { type: 'boolean' }, json: { type: 'boolean' }, rows: { type: 'string' } },
+  });
+  const rows = values.rows === undefined ? undefined : Number(values.rows);
+  if (rows !== undefined && !(Number.isSafeInteger(rows) && rows > 0)) throw new Error(`--rows ${values.rows}`);
+  const names = positionals.includes('all') ? Object.keys(BENCHMARKS) : positionals;
+  const unknown = names.find((name) => BENCHMARKS[name] === undefined);
+  if (names.length === 0 || unknown !== undefined) throw new Error(`no benchmark ${unknown ?? 'was named'}`);
+  return {
+    names,
+    json: values.json ?? false,
+    options: { small: values.small ?? false, ...(rows === undefined ? {} : { rows }) },
+  };
+}
+
+function ratioTable(ratios: Readonly<Record<string, number>>): string {
+  const rows = Object.entries(ratios).map(([name, ratio]) => {
+    const [direction, value] = TARGETS[name] ?? [];
+    if (direction === undefined || value === undefined) return [name, ratio.toFixed(2), '', ''];
+    const met = direction === 'least' ? ratio >= value : ratio <= value;
+    return [name, ratio.toFixed(2), `at ${direction} ${value}`, met ? '' : 'missed'];
+  });
+  return formatTable([['ratio', '', 'target', ''], ...rows]);
+}
+
+async function run(): Promise<void> {
+  const { names, json, options } = readArguments();
+  const ratios: Record<string, number> = {};
+  const benchmarks: Record<string, unknown> = {};
+  for (const name of names) {
+    const result = await BENCHMARKS[name]!(options);
+    Object.assign(ratios, result.ratios);
+    benchmarks[name] = result.skipped === undefined ? (result.details ?? {}) : { skipped: result.skipped };
+    if (json) continue;
+    console.log(`## ${name}`);
+    if (result.skipped === undefined) console.log(`${result.table}\n\n${ratioTable(result.ratios)}\n`);
+    else console.log(`skipped: ${result.skipped}\n`);
+  }
+  if (json) console.log(JSON.stringify({ ratios, benchmarks }));
+}
+
+try {
+  await run();
+} catch (error) {
+  console.error(error instanceof Error ? (error.stack ?? error.message) : String(error));
+  console.error(USAGE);
+  process.exitCode = 1;
+}
