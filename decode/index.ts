@@ -1,7 +1,7 @@
 /** What other folders may use of decode/. */
 export type { DecodeErrorCode, ErrorPlace } from './errors.ts';
 export { DecodeError } from './errors.ts';
-export { Codec, Converted, Encoding, nameOf, PageType, Physical, Repetition } from './format/enums.ts';
+export { Codec, Encoding, nameOf, Physical, Repetition } from './format/enums.ts';
 export type {
   ColumnChunk,
   FileMetadata,
@@ -14,7 +14,7 @@ export type {
   Statistics,
   TimeUnit,
 } from './format/metadata.ts';
-export { parseFooter, parseTail, TAIL_BYTES } from './format/parse-footer.ts';
+export { parseFooter, parseTail } from './format/parse-footer.ts';
 export { physicalName } from './format/schema.ts';
 export { ChunkDecoder } from './column/chunk-decoder.ts';
 export type { DecodeEnvironment } from './column/environment.ts';

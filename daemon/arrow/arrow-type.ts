@@ -58,8 +58,8 @@ export interface ArrowOptions {
 /** Arrow's column for a flat leaf. Throws UNSUPPORTED for a physical type that this version does not know. */
 export function arrowColumn(leaf: LeafColumn, options: ArrowOptions): ArrowColumn {
   const { type, conversion } = arrowType(leaf);
-  const metadata = fieldMetadata(leaf);
   const encoded = options.dictionary && leaf.type === Physical.BYTE_ARRAY && conversion === 'none';
+  const metadata = fieldMetadata(leaf, encoded);
   const outer: DataType = encoded ? new Dictionary(type as Utf8 | Binary, new Int32(), leaf.index) : type;
   return {
     leaf,
@@ -143,10 +143,11 @@ export function isText(leaf: LeafColumn): boolean {
 }
 
 /** Arrow's canonical extension names where there is one, else Parquet's annotation. */
-function fieldMetadata(leaf: LeafColumn): Map<string, string> {
+function fieldMetadata(leaf: LeafColumn, encoded: boolean): Map<string, string> {
   const kind = leaf.logicalType?.kind;
   if (kind === 'UUID') return new Map([['ARROW:extension:name', 'arrow.uuid']]);
-  if (kind === 'JSON') return new Map([['ARROW:extension:name', 'arrow.json']]);
-  const kept = ['BSON', 'INTERVAL', 'ENUM', 'VARIANT', 'GEOMETRY', 'GEOGRAPHY', 'UNKNOWN'];
+  // arrow.json may be stored as strings only: readers refuse a whole stream with a dictionary of it
+  if (kind === 'JSON' && !encoded) return new Map([['ARROW:extension:name', 'arrow.json']]);
+  const kept = ['JSON', 'BSON', 'INTERVAL', 'ENUM', 'VARIANT', 'GEOMETRY', 'GEOGRAPHY', 'UNKNOWN'];
   return kind !== undefined && kept.includes(kind) ? new Map([['PARQUET:logical_type', kind]]) : new Map();
 }

@@ -54,19 +54,19 @@ describe('README', () => {
 
 describe('mistakes', () => {
   const cases: [what: string, args: string[], says: RegExp][] = [
-    ['an unknown command', ['scna', 'x'], /unknown command 'scna'[^]*Did you mean scan/],
-    ['an unknown option', ['scan', 'x', '--colums', 'a'], /unknown option '--colums'[^]*Did you mean --columns/],
+    ['an unknown command', ['scna', 'x'], /unknown command 'scna'[\s\S]*Did you mean scan/],
+    ['an unknown option', ['scan', 'x', '--colums', 'a'], /unknown option '--colums'[\s\S]*Did you mean --columns/],
     ['no command', [], /Usage: qanat/],
     ['no location', ['scan'], /missing required argument 'url'/],
     ['too many locations', ['ls', 'a', 'b'], /too many arguments/],
-    ['a size that is none', ['scan', 'x', '--memory', 'lots'], /--memory[^]*"lots" is no size/],
+    ['a size that is none', ['scan', 'x', '--memory', 'lots'], /--memory[\s\S]*"lots" is no size/],
     ['too little memory', ['scan', 'x', '--memory', '1KiB'], /at least/],
     ['a format that is none', ['scan', 'x', '--format', 'xml'], /expected one of arrow, csv/],
     ['a scheme that is none', ['ls', 'gopher://x'], /gopher:\/\/, which is not supported/],
     ['an odd alignment', ['serve', '.', '--align', '100'], /expected a power of two/],
     ['checksums out of order', ['scan', 'x', '--format', 'checksum', '--no-preserve-order'], /exclude each other/],
     ['JSON and CSV on one output', ['scan', 'x', '--format', 'csv', '--json'], /both want standard output/],
-    ['an address others reach', ['serve', '.', '--listen', '0.0.0.0:0'], /no authentication[^]*--insecure-listen/],
+    ['an address others reach', ['serve', '.', '--listen', '0.0.0.0:0'], /no authentication[\s\S]*--insecure-listen/],
   ];
   for (const [what, args, says] of cases) {
     test(`${what} is told and ends with 2`, async () => {

@@ -5,6 +5,6 @@ export { CODECS, compress } from './compress.ts';
 export type { FilePlan, WrittenFile } from './file.ts';
 export { writeFile } from './file.ts';
 export type { RunStyle } from './runs.ts';
-export { bitWidth, encodeRuns, packedRun, rleRun, varint } from './runs.ts';
+export { encodeRuns, packedRun, rleRun, varint } from './runs.ts';
 export type { ColumnValue, WriterColumn } from './value.ts';
-export { encodePlain, join, u32, valueBytes, widthOf } from './value.ts';
+export { join, u32, valueBytes } from './value.ts';
