@@ -16,13 +16,16 @@ export type {
 } from './format/metadata.ts';
 export { parseFooter, parseTail } from './format/parse-footer.ts';
 export { physicalName } from './format/schema.ts';
-export { ChunkDecoder } from './column/chunk-decoder.ts';
+export { ChunkDecoder, freeSegment } from './column/chunk-decoder.ts';
 export type { DecodeEnvironment } from './column/environment.ts';
 export type {
   BytesOutput,
   ChunkSpec,
   DictionaryValues,
   InputPiece,
+  NestedNode,
+  NestedShape,
+  NestedStructure,
   Segment,
   SegmentLayout,
   StepResult,

@@ -32,3 +32,12 @@ export const LARGE_SLAB_SHARE = 64;
 
 /** Bytes: levels of at most this size may lie before values that are decompressed in place; windows leave the room. */
 export const PLACED_PREFIX_BYTES_MAX = 64;
+
+/** Entries of a nested column whose levels are decoded at a time: 8 KiB of each kind, in L1. */
+export const LEVEL_CHUNK_ENTRIES = 8192;
+
+/** Entries of a window of a nested column, after which it ends at the next row. */
+export const NESTED_ENTRIES_MAX = 1 << 20;
+
+/** A definition or repetition level at most: levels are bytes. */
+export const LEVEL_MAX = 254;

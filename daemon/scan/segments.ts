@@ -2,7 +2,7 @@
  * Decoded segments on their way to the consumer: counted references, so that a batch may take a part of a segment,
  * and a dictionary outlives the segments that name it. Freeing gives the slab back to the pool.
  */
-import type { DictionaryValues, LeafColumn, Pool, Segment } from '../../decode/index.ts';
+import { type DictionaryValues, freeSegment, type LeafColumn, type Pool, type Segment } from '../../decode/index.ts';
 
 /** The dictionary of one chunk: freed when its flow is over and no segment names it. */
 export class SharedDictionary {
@@ -45,7 +45,7 @@ export class SharedSegment {
 
   release(): void {
     if (--this.#references > 0) return;
-    this.#pool.free(this.segment.slab, this.segment.slabBytes);
+    freeSegment(this.#pool, this.segment);
     this.#dictionary?.release();
     this.#onFreed();
   }

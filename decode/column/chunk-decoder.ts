@@ -3,21 +3,24 @@
  * into windows of rows that leave as segments. Synchronous and resumable: `step` consumes what is there up to the
  * input's mark and says what it waits for. It reads no clock and awaits nothing.
  *
- * Flat columns only: repeated and nested columns are refused when the scan is planned.
+ * Flat columns are decoded here; of nested ones, whose rows are not their entries, `nested/` does the same.
  * Specification: parquet-format, Encodings.md and the "Data pages" section of README.md.
  */
 import { checkCodec } from '../codec/codec.ts';
 import { DecodeError } from '../errors.ts';
 import { Physical } from '../format/enums.ts';
 import { DONE, FULL, HYBRID, LEVELS, NEED } from '../kernels/kernels.ts';
+import type { Pool } from '../pool/pool.ts';
 import { ChunkInput } from './chunk-input.ts';
+import type { DataPage } from './data-page.ts';
 import { checkUtf8, type Dictionary, fixedWidth } from './dictionary.ts';
 import type { DecodeEnvironment } from './environment.ts';
 import { kernelError } from './kernel-error.ts';
-import { type DataPage, PageReader } from './page-reader.ts';
+import { NestedPages } from './nested/nested-decoder.ts';
+import { PageReader } from './page-reader.ts';
+import type { ChunkSpec, Segment, SegmentLayout, StepResult } from './spec.ts';
 import { openPageValues } from './values/open-values.ts';
 import { NO_MEMORY, type PageContext, type PageValues } from './values/page-values.ts';
-import type { ChunkSpec, Segment, SegmentLayout, StepResult } from './spec.ts';
 import { expandRoomBytes, Window, type WindowShape } from './window.ts';
 
 /** Kernel states of a decoder, in one slab: offsets in bytes. */
@@ -40,6 +43,8 @@ export class ChunkDecoder {
   readonly #spec: ChunkSpec;
   readonly #pages: PageReader;
   readonly #width: number;
+  /** Takes the place of everything below for a nested column. */
+  readonly #nested: NestedPages | undefined;
   #states: number;
   #hybrid = 0;
   #open: OpenPage | undefined;
@@ -65,15 +70,17 @@ export class ChunkDecoder {
     this.#states = environment.pool.allocate(STATES.size);
     this.input = new ChunkInput(environment.pool);
     this.#pages = new PageReader(environment, spec, this.input);
+    if (spec.nested !== undefined) this.#nested = new NestedPages(environment, spec, spec.nested, this.#pages);
   }
 
   /** True when every value has been given out: the next step would answer 'end'. */
   get isDone(): boolean {
+    if (this.#nested !== undefined) return this.#segment === undefined && this.#nested.isDone;
     return (
       this.#segment === undefined &&
       this.#window === undefined &&
       this.#carry === undefined &&
-      (this.#open === undefined || (this.#open.rowsLeft === 0 && this.#open.page.isComplete)) &&
+      this.#open === undefined &&
       this.#valuesDone === this.#spec.numValues
     );
   }
@@ -108,6 +115,7 @@ export class ChunkDecoder {
       this.#states = pool.allocate(STATES.size);
       if (this.#states === 0) return 'memory';
     }
+    if (this.#nested !== undefined) return this.#stepNested(this.#nested);
     for (;;) {
       if (this.#segment !== undefined) return 'segment';
       if (this.#finishing) {
@@ -117,6 +125,21 @@ export class ChunkDecoder {
       const result = this.#open === undefined ? this.#nextPage() : this.#stepPage(this.#open);
       if (result !== 'go') return result;
     }
+  }
+
+  #stepNested(nested: NestedPages): StepResult {
+    if (this.#segment !== undefined) return 'segment';
+    const at = this.#states;
+    const result = nested.step({
+      snappy: at + STATES.snappy,
+      boolRuns: at + STATES.boolRuns,
+      bytes: at + STATES.bytes,
+      delta: at + STATES.delta,
+      utf8: at + STATES.utf8,
+    });
+    if (typeof result === 'string') return result;
+    this.#segment = result;
+    return 'segment';
   }
 
   #nextPage(): StepResult | 'go' {
@@ -240,8 +263,8 @@ export class ChunkDecoder {
     const { u32 } = this.#environment.pool;
     if (this.#spec.maxDefinitionLevel > 0) {
       const word = (this.#states + STATES.levels) >>> 2;
-      u32[word + (LEVELS.ip >>> 2)] = layout.levels.start;
-      u32[word + (LEVELS.srcEnd >>> 2)] = layout.levels.end;
+      u32[word + (LEVELS.ip >>> 2)] = layout.definition.start;
+      u32[word + (LEVELS.srcEnd >>> 2)] = layout.definition.end;
       u32.fill(0, word + (LEVELS.runKind >>> 2), word + (LEVELS.pendingBits >>> 2));
       u32[word + 11] = 0;
     }
@@ -322,8 +345,17 @@ export class ChunkDecoder {
     if (window.isSpent) {
       this.#window = undefined;
       this.#finishing = false;
+      this.#closeFinishedPage();
     }
     return true;
+  }
+
+  /** A page that has nothing more to give is checked and closed before its last segment goes out. */
+  #closeFinishedPage(): void {
+    const open = this.#open;
+    if (open === undefined || open.rowsLeft > 0 || this.#carry !== undefined || !open.page.isComplete) return;
+    open.values.end?.();
+    this.#closePage(open);
   }
 
   #dropWindow(): void {
@@ -352,6 +384,12 @@ export class ChunkDecoder {
     this.#states = 0;
     this.#hybrid = 0;
   }
+}
+
+/** Gives back a segment's slabs; its dictionary is not one of them. */
+export function freeSegment(pool: Pool, segment: Segment): void {
+  pool.free(segment.slab, segment.slabBytes);
+  for (const { address, bytes } of segment.nested?.slabs ?? []) pool.free(address, bytes);
 }
 
 /** Stands for the values of a page whose start has not arrived. */

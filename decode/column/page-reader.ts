@@ -8,13 +8,15 @@ import { DecodeError } from '../errors.ts';
 import { Codec, Encoding, nameOf, PageType } from '../format/enums.ts';
 import { type PageHeader, parsePageHeader } from '../format/page-header.ts';
 import { PLACED_PREFIX_BYTES_MAX } from '../limits.ts';
+import { BitPackedLevels } from './bit-packed-levels.ts';
 import type { ChunkInput } from './chunk-input.ts';
+import { DataPage, isBitPacked, levelWidth, type PageSections } from './data-page.ts';
 import { checkDictionaryPage, type Dictionary, type DictionaryStates, loadDictionary } from './dictionary.ts';
 import type { DecodeEnvironment } from './environment.ts';
 import { PageBody } from './page-body.ts';
-import { readU32 } from './values/page-values.ts';
 import { Section } from './section.ts';
 import type { ChunkSpec } from './spec.ts';
+import { readU32 } from './values/page-values.ts';
 
 /** Bytes: the first try at a header that lies across two pieces; doubled while it is cut. */
 const HEADER_TRY_BYTES = 4096;
@@ -27,82 +29,6 @@ const SNAPPY_START_BYTES = 5 + 1 + 4;
  * with that many bytes of room, or 0.
  */
 export type Place = (count: number, bytes: number) => number;
-
-/** Where levels and values lie once the start of a page is there; addresses. */
-export interface PageLayout {
-  readonly levels: { readonly start: number; readonly end: number };
-  readonly values: number;
-}
-
-export class DataPage {
-  readonly numValues: number;
-  readonly encoding: number;
-  /** The section that holds the values; in a V1 page it begins with the levels. */
-  readonly values: Section;
-  readonly #levels: Section | undefined;
-  readonly #body: PageBody;
-  readonly #environment: DecodeEnvironment;
-  readonly #hasLevels: boolean;
-  readonly #onClose: () => void;
-
-  constructor(
-    environment: DecodeEnvironment,
-    header: PageHeader,
-    sections: { body: PageBody; values: Section; levels: Section | undefined },
-    hasLevels: boolean,
-    onClose: () => void,
-  ) {
-    this.numValues = header.numValues;
-    this.encoding = header.encoding;
-    this.values = sections.values;
-    this.#levels = sections.levels;
-    this.#body = sections.body;
-    this.#environment = environment;
-    this.#hasLevels = hasLevels;
-    this.#onClose = onClose;
-  }
-
-  advance(): void {
-    this.#body.advance();
-    this.#levels?.advance();
-    this.values.advance();
-  }
-
-  /** True when every byte of the page has arrived and decompressed. */
-  get isComplete(): boolean {
-    return this.values.isComplete && (this.#levels === undefined || this.#levels.isComplete);
-  }
-
-  /** Address up to which level bytes are final. */
-  get levelMark(): number {
-    return (this.#levels ?? this.values).mark;
-  }
-
-  /** Undefined until the length of V1 levels has arrived. Throws LEVELS. */
-  layout(): PageLayout | undefined {
-    const { values } = this;
-    if (this.#levels !== undefined) {
-      return { levels: { start: this.#levels.start, end: this.#levels.end }, values: values.start };
-    }
-    if (!this.#hasLevels) return { levels: { start: values.start, end: values.start }, values: values.start };
-    if (values.mark - values.start < 4) {
-      if (values.isComplete) throw new DecodeError('LEVELS', 'the page ends before its definition levels');
-      return undefined;
-    }
-    const length = readU32(this.#environment.pool, values.start);
-    const start = values.start + 4;
-    if (length > values.end - start) {
-      throw new DecodeError('LEVELS', `definition levels of ${length} bytes in a page of ${values.end - values.start}`);
-    }
-    return { levels: { start, end: start + length }, values: start + length };
-  }
-
-  close(): void {
-    this.#levels?.close();
-    this.values.close();
-    this.#onClose();
-  }
-}
 
 export class PageReader {
   /** Chunk offset of the page at hand, for messages. */
@@ -257,17 +183,11 @@ export class PageReader {
     if (levelBytes > header.compressedSize || levelBytes > header.uncompressedSize) {
       throw new DecodeError('PAGE_HEADER', `levels of ${levelBytes} bytes in a page of ${header.compressedSize}`);
     }
-    if (optional && !isV2 && header.definitionEncoding !== Encoding.RLE) {
-      throw new DecodeError(
-        'UNSUPPORTED',
-        `definition levels in encoding ${nameOf(Encoding, header.definitionEncoding)}`,
-        { expected: 'RLE' },
-      );
-    }
     const codec = isV2 && !header.isCompressed ? Codec.UNCOMPRESSED : spec.codec;
     const size = header.uncompressedSize - levelBytes;
     const compressed = { body, from: body.from + levelBytes, to: body.to, codec, size, snappyState };
-    const prefix = optional && !isV2 ? this.#levelPrefix(body, codec) : 0;
+    const bitPacked = isBitPacked(header.definitionEncoding, spec.maxDefinitionLevel);
+    const prefix = optional && !isV2 ? (bitPacked ? -1 : this.#levelPrefix(body, codec)) : 0;
     const placed = header.encoding === Encoding.PLAIN && this.#isPlaceable(codec, size, prefix);
     const target = placed ? place(header.numValues, size - prefix) : 0;
     const values = Section.open(
@@ -276,26 +196,56 @@ export class PageReader {
       target === 0 ? compressed : { ...compressed, target: target - prefix, lent: prefix },
     );
     if (values === undefined) return 'memory';
-    // The repetition levels of a flat column take no bytes; a writer that put some there is stepped over.
-    const levelStart = body.from + (isV2 ? header.repetitionBytes : 0);
-    const levels =
-      isV2 && optional
-        ? Section.open(pool, kernels, {
-            body,
-            from: levelStart,
-            to: body.from + levelBytes,
-            codec: Codec.UNCOMPRESSED,
-            size: body.from + levelBytes - levelStart,
-            snappyState,
-          })
-        : undefined;
-    if (isV2 && optional && levels === undefined) {
+    const sections = this.#levelSections(header, body, isV2 ? levelBytes : -1, snappyState);
+    if (sections === undefined) {
       values.close();
       return 'memory';
     }
-    return new DataPage(this.#environment, header, { body, values, levels }, optional && !isV2, () =>
+    return new DataPage(this.#environment, spec, header, { body, values, ...sections }, () =>
       this.#finishPage(body.to),
     );
+  }
+
+  /** V2 levels as a section of `v2Bytes`; room for V1 levels in the deprecated encoding. Undefined: no memory now. */
+  #levelSections(
+    header: PageHeader,
+    body: PageBody,
+    v2Bytes: number,
+    snappyState: number,
+  ): Omit<PageSections, 'body' | 'values'> | undefined {
+    const { pool, kernels } = this.#environment;
+    if (v2Bytes >= 0) {
+      const levels = Section.open(pool, kernels, {
+        body,
+        from: body.from,
+        to: body.from + v2Bytes,
+        codec: Codec.UNCOMPRESSED,
+        size: v2Bytes,
+        snappyState,
+      });
+      return levels === undefined ? undefined : { levels, repetition: undefined, definition: undefined };
+    }
+    const { maxDefinitionLevel, nested } = this.#spec;
+    const maxRepetitionLevel = nested?.maxRepetitionLevel ?? 0;
+    const none = { levels: undefined, repetition: undefined, definition: undefined };
+    const asBits = nested === undefined;
+    const open = (encoding: number, max: number): BitPackedLevels | undefined | 'none' => {
+      if (!isBitPacked(encoding, max)) return checkLevelEncoding(encoding, max);
+      const levels = { count: header.numValues, width: levelWidth(max), max, asBits };
+      return BitPackedLevels.open(this.#environment, levels, header.uncompressedSize);
+    };
+    const repetition = open(header.repetitionEncoding, maxRepetitionLevel);
+    if (repetition === undefined) return undefined;
+    const definition = open(header.definitionEncoding, maxDefinitionLevel);
+    if (definition === undefined) {
+      if (repetition !== 'none') repetition.close();
+      return undefined;
+    }
+    return {
+      ...none,
+      repetition: repetition === 'none' ? undefined : repetition,
+      definition: definition === 'none' ? undefined : definition,
+    };
   }
 
   /** Snappy alone: the library codecs make a buffer of their own, and plain bytes are copied from where they lie. */
@@ -328,6 +278,16 @@ export class PageReader {
     }
     this.dictionary = undefined;
   }
+}
+
+/** Throws LEVELS for an encoding that levels can't have. */
+function checkLevelEncoding(encoding: number, max: number): 'none' {
+  if (max > 0 && encoding !== Encoding.RLE) {
+    throw new DecodeError('LEVELS', `levels in encoding ${nameOf(Encoding, encoding)}`, {
+      expected: 'RLE or BIT_PACKED',
+    });
+  }
+  return 'none';
 }
 
 const hex = (value: number): string => `0x${value.toString(16).padStart(8, '0')}`;

@@ -16,8 +16,10 @@ export interface ChunkSpec {
   readonly physical: Physical;
   /** Bytes of a FIXED_LEN_BYTE_ARRAY value, else 0. */
   readonly typeLength: number;
-  /** 0 (required) or 1 (optional): nested columns are refused before they get here. */
+  /** Of a flat column 0 (required) or 1 (optional). */
   readonly maxDefinitionLevel: number;
+  /** What a nested column's levels mean; absent for flat columns. */
+  readonly nested?: NestedShape;
   readonly codec: Codec;
   /** Values (nulls counted) that the chunk claims; never trusted for an allocation. */
   readonly numValues: number;
@@ -31,6 +33,30 @@ export interface ChunkSpec {
   readonly bytesOutput: BytesOutput;
   /** Rows of an output window; the decoder never makes a longer segment. */
   readonly windowRows: number;
+}
+
+/**
+ * A group or list on the way from the root to a nested leaf. Entries (pairs of levels) with a repetition level up to
+ * `repetition` and a definition level from `slot` on are its slots: one for each value of what it lies in.
+ */
+export interface NestedNode {
+  readonly kind: 'struct' | 'list';
+  readonly repetition: number;
+  readonly slot: number;
+  /** Definition level from which a slot is not null; equal to `slot` when it can't be null. */
+  readonly valid: number;
+  /** Lists: definition level from which an entry with a repetition level up to `repetition` + 1 is an element. */
+  readonly element: number;
+}
+
+export interface NestedShape {
+  readonly maxRepetitionLevel: number;
+  /** From the outermost in. */
+  readonly nodes: readonly NestedNode[];
+  /** Definition level from which an entry is a slot of the leaf. */
+  readonly leafSlot: number;
+  /** Rows that the row group claims: only to guess how many entries a row has. */
+  readonly rowsHint: number;
 }
 
 /** A piece of the chunk's bytes in the pool: chunk offsets [start, end) at `address`. */
@@ -75,6 +101,25 @@ export interface Segment {
   readonly data: number;
   readonly dataBytes: number;
   readonly dictionary?: DictionaryValues;
+  /** Of a nested column: `validity`, `values` and `nullCount` above are of the leaf's slots, not of rows. */
+  readonly nested?: NestedStructure;
+}
+
+/** Arrow's structure above a nested leaf, in slabs of the segment. */
+export interface NestedStructure {
+  /** Values of the leaf, nulls counted. */
+  readonly slots: number;
+  /** In the order of the shape's nodes. */
+  readonly nodes: ReadonlyArray<{
+    readonly slots: number;
+    readonly nullCount: number;
+    /** Address of the validity bitmap; 0 when no slot is null. */
+    readonly validity: number;
+    /** Lists: address of slots + 1 u32 offsets; 0 for structs. */
+    readonly offsets: number;
+  }>;
+  /** Slabs beside the segment's own, to be freed with it. */
+  readonly slabs: ReadonlyArray<{ readonly address: number; readonly bytes: number }>;
 }
 
 /** What a step came to. */

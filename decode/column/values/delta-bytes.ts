@@ -7,9 +7,8 @@ import { DecodeError } from '../../errors.ts';
 import { DELTA_BYTES, DONE, FULL, NEED } from '../../kernels/kernels.ts';
 import { kernelError } from '../kernel-error.ts';
 import type { SegmentLayout } from '../spec.ts';
-import type { Window } from '../window.ts';
 import { DeltaStream } from './delta-stream.ts';
-import { NO_MEMORY, type PageContext, type PageValues } from './page-values.ts';
+import { NO_MEMORY, type PageContext, type PageValues, type ValueTarget } from './page-values.ts';
 
 /** Bytes that must be readable from the start of the value before, whatever its length. */
 const PREVIOUS_SLACK_BYTES = 16;
@@ -27,7 +26,7 @@ export class DeltaBytes implements PageValues {
   /** Address of the next suffix, once all lengths are known. */
   #suffixAt = 0;
   #given = 0;
-  #window: Window | undefined;
+  #window: ValueTarget | undefined;
   /** The last value, kept when its window goes away. */
   #kept: Uint8Array = new Uint8Array(0);
   #keptSlab = 0;
@@ -41,7 +40,7 @@ export class DeltaBytes implements PageValues {
     this.#suffixes = new DeltaStream(page, 32);
   }
 
-  decode(window: Window, count: number): number {
+  decode(window: ValueTarget, count: number): number {
     if (count === 0) return DONE;
     const loaded = this.#loadLengths();
     if (loaded !== DONE) return loaded;
@@ -67,7 +66,7 @@ export class DeltaBytes implements PageValues {
   }
 
   /** How many of the next `count` values have room in the window. */
-  #fitting(window: Window, count: number): number {
+  #fitting(window: ValueTarget, count: number): number {
     if (this.#page.width > 0) return count;
     const { u32 } = this.#page.pool;
     let room = window.dataEnd - window.dataStart - u32[(window.values >>> 2) + window.dense]!;
@@ -81,7 +80,7 @@ export class DeltaBytes implements PageValues {
     return fits;
   }
 
-  #run(window: Window, count: number): number {
+  #run(window: ValueTarget, count: number): number {
     const { pool, kernels, section, states, width } = this.#page;
     const { u32 } = pool;
     const fixed = width > 0;
@@ -132,7 +131,7 @@ export class DeltaBytes implements PageValues {
   }
 
   /** The window of the last value is gone or will be: takes the value along. False when memory is short. */
-  #enterWindow(window: Window): boolean {
+  #enterWindow(window: ValueTarget): boolean {
     const { pool } = this.#page;
     if (this.#window !== undefined) {
       const bytes = this.#kept.length + PREVIOUS_SLACK_BYTES;

@@ -1,9 +1,8 @@
 /** DELTA_BINARY_PACKED integers of 32 or 64 bits, wrapping around as the specification says. */
 import { DecodeError } from '../../errors.ts';
 import { DONE, NEED } from '../../kernels/kernels.ts';
-import type { Window } from '../window.ts';
 import { DeltaStream } from './delta-stream.ts';
-import type { PageContext, PageValues } from './page-values.ts';
+import type { PageContext, PageValues, ValueTarget } from './page-values.ts';
 
 export class DeltaIntegers implements PageValues {
   readonly layout = 'fixed';
@@ -15,7 +14,7 @@ export class DeltaIntegers implements PageValues {
     this.#stream = new DeltaStream(page, page.width === 4 ? 32 : 64);
   }
 
-  decode(window: Window, count: number): number {
+  decode(window: ValueTarget, count: number): number {
     if (count === 0) return DONE;
     const { width, start } = this.#page;
     if (!this.#stream.begin(start)) return NEED;

@@ -5,9 +5,8 @@
 import { DecodeError } from '../../errors.ts';
 import { DONE, FULL, NEED } from '../../kernels/kernels.ts';
 import { kernelError } from '../kernel-error.ts';
-import type { Window } from '../window.ts';
 import { DeltaStream } from './delta-stream.ts';
-import { NO_MEMORY, type PageContext, type PageValues } from './page-values.ts';
+import { NO_MEMORY, type PageContext, type PageValues, type ValueTarget } from './page-values.ts';
 
 export class DeltaLengthBytes implements PageValues {
   readonly layout = 'bytes';
@@ -25,7 +24,7 @@ export class DeltaLengthBytes implements PageValues {
     this.#lengths = new DeltaStream(page, 32);
   }
 
-  decode(window: Window, count: number): number {
+  decode(window: ValueTarget, count: number): number {
     if (count === 0) return DONE;
     const { pool, section, start } = this.#page;
     if (!this.#lengths.begin(start)) return NEED;

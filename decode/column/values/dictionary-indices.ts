@@ -3,8 +3,13 @@ import { DecodeError } from '../../errors.ts';
 import { DONE, HYBRID, NEED } from '../../kernels/kernels.ts';
 import { kernelError } from '../kernel-error.ts';
 import type { SegmentLayout } from '../spec.ts';
-import type { Window } from '../window.ts';
-import { type LoadedDictionary, NO_MEMORY, type PageContext, type PageValues } from './page-values.ts';
+import {
+  type LoadedDictionary,
+  NO_MEMORY,
+  type PageContext,
+  type PageValues,
+  type ValueTarget,
+} from './page-values.ts';
 
 /** Dictionary-encoded values: a byte with the bit width, then hybrid runs of indices. */
 export class DictionaryIndices implements PageValues {
@@ -21,7 +26,7 @@ export class DictionaryIndices implements PageValues {
     this.layout = dictionary.values === 0 ? 'indices' : 'fixed';
   }
 
-  decode(window: Window, count: number): number {
+  decode(window: ValueTarget, count: number): number {
     const { pool, section, states, start } = this.#page;
     const { u32 } = pool;
     const word = states.hybrid >>> 2;
@@ -42,7 +47,7 @@ export class DictionaryIndices implements PageValues {
     return this.#decodeRuns(window, count, word);
   }
 
-  #decodeRuns(window: Window, count: number, word: number): number {
+  #decodeRuns(window: ValueTarget, count: number, word: number): number {
     const { pool, kernels, section, states, width } = this.#page;
     const { u32 } = pool;
     const wide = this.layout === 'fixed' && width !== 4 && width !== 8;
@@ -62,7 +67,7 @@ export class DictionaryIndices implements PageValues {
     return code;
   }
 
-  #decodeWide(window: Window, count: number, word: number): number {
+  #decodeWide(window: ValueTarget, count: number, word: number): number {
     const { pool, kernels, section, states, width } = this.#page;
     const { u32 } = pool;
     if (this.#scratch === undefined) {

@@ -6,7 +6,6 @@ import type { Kernels } from '../../kernels/kernels.ts';
 import type { Pool } from '../../pool/pool.ts';
 import type { Section } from '../section.ts';
 import type { SegmentLayout } from '../spec.ts';
-import type { Window } from '../window.ts';
 
 /** Addresses of kernel states that belong to one decoder. */
 export interface DecoderStates {
@@ -37,11 +36,22 @@ export interface PageContext {
 /** Beside DONE, NEED and FULL: scratch memory did not fit; nothing was consumed, ask again when some was freed. */
 export const NO_MEMORY = 3;
 
+/** Where decoded values go: addresses stay as they are for the life of the object, `dense` counts what is written. */
+export interface ValueTarget {
+  /** Values, bits, or offsets (the first of which is written). */
+  readonly values: number;
+  /** Room for the data of byte arrays. */
+  readonly dataStart: number;
+  readonly dataEnd: number;
+  /** Values (nulls left out) that have been written. */
+  dense: number;
+}
+
 export interface PageValues {
   /** The layout of the window that these values go to. */
   readonly layout: SegmentLayout;
-  /** Appends up to `count` values to the window (advancing `window.dense`). DONE, NEED, FULL or NO_MEMORY; throws on bad input. */
-  decode(window: Window, count: number): number;
+  /** Appends up to `count` values to the window, advancing its `dense`. DONE, NEED, FULL or NO_MEMORY; throws on bad input. */
+  decode(window: ValueTarget, count: number): number;
   /** After FULL: bytes of the value that did not fit. */
   needBytes?(): number;
   /** The window is about to be given out or given up: what of it is still needed must be kept. */

@@ -2,8 +2,7 @@
 import { DecodeError } from '../../errors.ts';
 import { BYTES, DONE, NEED } from '../../kernels/kernels.ts';
 import { kernelError } from '../kernel-error.ts';
-import type { Window } from '../window.ts';
-import { type PageContext, type PageValues, readU32 } from './page-values.ts';
+import { type PageContext, type PageValues, readU32, type ValueTarget } from './page-values.ts';
 
 /** PLAIN values of a fixed width: INT32, INT64, INT96, FLOAT, DOUBLE, FIXED_LEN_BYTE_ARRAY. */
 export class PlainFixed implements PageValues {
@@ -16,7 +15,7 @@ export class PlainFixed implements PageValues {
     this.#at = page.start;
   }
 
-  decode(window: Window, count: number): number {
+  decode(window: ValueTarget, count: number): number {
     const { kernels, section, width } = this.#page;
     const there = width === 0 ? count : Math.floor((section.mark - this.#at) / width);
     const take = Math.min(count, there);
@@ -44,7 +43,7 @@ export class PlainBits implements PageValues {
     this.#page = page;
   }
 
-  decode(window: Window, count: number): number {
+  decode(window: ValueTarget, count: number): number {
     const { kernels, section, start } = this.#page;
     const take = Math.min(count, (section.mark - start) * 8 - this.#bit);
     if (take > 0) {
@@ -65,7 +64,7 @@ export class PlainBytes implements PageValues {
   readonly layout = 'bytes';
   readonly #page: PageContext;
   #at: number;
-  #window: Window | undefined;
+  #window: ValueTarget | undefined;
   /** 1 while the bytes of a value whose length is known are still arriving. */
   #pending = 0;
 
@@ -74,7 +73,7 @@ export class PlainBytes implements PageValues {
     this.#at = page.start;
   }
 
-  decode(window: Window, count: number): number {
+  decode(window: ValueTarget, count: number): number {
     const { pool, kernels, section, states } = this.#page;
     const { u32 } = pool;
     const word = states.bytes >>> 2;

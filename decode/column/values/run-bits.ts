@@ -2,8 +2,7 @@
 import { DecodeError } from '../../errors.ts';
 import { DONE, LEVELS, NEED } from '../../kernels/kernels.ts';
 import { kernelError } from '../kernel-error.ts';
-import type { Window } from '../window.ts';
-import { NO_MEMORY, type PageContext, type PageValues, readU32 } from './page-values.ts';
+import { NO_MEMORY, type PageContext, type PageValues, readU32, type ValueTarget } from './page-values.ts';
 
 /** RLE booleans: a 4-byte length, then hybrid runs of width 1. */
 export class RunBits implements PageValues {
@@ -16,7 +15,7 @@ export class RunBits implements PageValues {
     this.#page = page;
   }
 
-  decode(window: Window, count: number): number {
+  decode(window: ValueTarget, count: number): number {
     const { pool, kernels, section, states, start } = this.#page;
     const { u32 } = pool;
     const word = states.boolRuns >>> 2;

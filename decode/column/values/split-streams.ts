@@ -5,8 +5,7 @@
 import { DecodeError } from '../../errors.ts';
 import { DONE, NEED } from '../../kernels/kernels.ts';
 import { kernelError } from '../kernel-error.ts';
-import type { Window } from '../window.ts';
-import type { PageContext, PageValues } from './page-values.ts';
+import type { PageContext, PageValues, ValueTarget } from './page-values.ts';
 
 export class SplitStreams implements PageValues {
   readonly layout = 'fixed';
@@ -24,7 +23,7 @@ export class SplitStreams implements PageValues {
     this.#values = bytes / page.width;
   }
 
-  decode(window: Window, count: number): number {
+  decode(window: ValueTarget, count: number): number {
     const { kernels, section, start, width } = this.#page;
     if (count > this.#values - this.#given) {
       throw new DecodeError('PAGE', `split streams end after ${this.#values} values`, {
