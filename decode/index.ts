@@ -1,4 +1,19 @@
 /** What other folders may use of decode/. */
+
+export { ChunkDecoder, freeSegment } from './column/chunk-decoder.ts';
+export type { DecodeEnvironment } from './column/environment.ts';
+export type {
+  BytesOutput,
+  ChunkSpec,
+  DictionaryValues,
+  InputPiece,
+  NestedNode,
+  NestedShape,
+  NestedStructure,
+  Segment,
+  SegmentLayout,
+  StepResult,
+} from './column/spec.ts';
 export type { DecodeErrorCode, ErrorPlace } from './errors.ts';
 export { DecodeError } from './errors.ts';
 export { Codec, Encoding, nameOf, Physical, Repetition } from './format/enums.ts';
@@ -16,21 +31,7 @@ export type {
 } from './format/metadata.ts';
 export { parseFooter, parseTail } from './format/parse-footer.ts';
 export { physicalName } from './format/schema.ts';
-export { ChunkDecoder, freeSegment } from './column/chunk-decoder.ts';
-export type { DecodeEnvironment } from './column/environment.ts';
-export type {
-  BytesOutput,
-  ChunkSpec,
-  DictionaryValues,
-  InputPiece,
-  NestedNode,
-  NestedShape,
-  NestedStructure,
-  Segment,
-  SegmentLayout,
-  StepResult,
-} from './column/spec.ts';
-export { type KernelKind, loadKernels } from './kernels/load.ts';
 export type { Kernels } from './kernels/kernels.ts';
+export { type KernelKind, loadKernels } from './kernels/load.ts';
 export { BLOCK_BYTES, LINE_BYTES, MEMORY_BYTES_MAX, MEMORY_BYTES_MIN } from './limits.ts';
 export { Pool } from './pool/pool.ts';

@@ -3,7 +3,8 @@ import type { FileMetadata } from '../../decode/index.ts';
 import type { FileVersion } from '../../fetcher/index.ts';
 import { formatBytes, formatCount } from '../argument.ts';
 import { CommandError } from '../errors.ts';
-import { logicalTypeText, type MetadataSummary, summarizeMetadata } from '../output/file-metadata.ts';
+import { columnBounds } from '../output/column-bounds.ts';
+import { logicalTypeText, type MetadataSummary, statisticText, summarizeMetadata } from '../output/file-metadata.ts';
 import { writeStdout } from '../output/output.ts';
 import { alignRows, cutText, printable } from '../output/printable.ts';
 import { type CommandContext, printJson, withSource } from './command.ts';
@@ -25,7 +26,7 @@ export async function inspect(context: CommandContext): Promise<void> {
 }
 
 /** Widest bound or name that is shown. */
-const TEXT_CHARACTERS = 28;
+const TEXT_CHARACTERS = 36;
 
 function metadataText(file: FileVersion, metadata: FileMetadata, summary: MetadataSummary): string {
   const head = alignRows([
@@ -62,7 +63,7 @@ function columnsText(metadata: FileMetadata, summary: MetadataSummary): string {
   ];
   const rows = metadata.leaves.map((leaf, k) => {
     const column = summary.columns[k]!;
-    const { nulls, min, max } = boundsOf(summary, k);
+    const { nulls, min, max } = totalsOf(metadata, k);
     return [
       cutText(printable(column.path), TEXT_CHARACTERS),
       leaf.typeLength > 0 ? `${column.physical_type}(${leaf.typeLength})` : column.physical_type,
@@ -72,9 +73,9 @@ function columnsText(metadata: FileMetadata, summary: MetadataSummary): string {
       column.encodings.join(' '),
       formatBytes(column.total_compressed_size),
       column.space_saved,
-      nulls === undefined ? '?' : formatCount(nulls),
-      min === undefined ? '' : cutText(printable(min), TEXT_CHARACTERS),
-      max === undefined ? '' : cutText(printable(max), TEXT_CHARACTERS),
+      nulls,
+      min,
+      max,
     ];
   });
   return alignRows([header, ...rows], new Set([6, 7, 8]));
@@ -89,17 +90,16 @@ function shortType(text: string): string {
     .replace('isSigned=false', 'unsigned');
 }
 
-/** Over all row groups; bounds only where the file has a single row group, as texts don't compare like values. */
-function boundsOf({ row_groups }: MetadataSummary, k: number): { nulls?: number; min?: string; max?: string } {
-  const all = row_groups.map((group) => group.columns[k]!.statistics);
-  const counts = all.map(({ null_count }) => null_count);
-  const known = counts.every((count) => count !== null);
-  const { min, max } = (all.length === 1 ? all[0] : undefined) ?? { min: null, max: null };
-  return {
-    ...(known ? { nulls: counts.reduce((sum: number, count) => sum + count!, 0) } : {}),
-    ...(min === null ? {} : { min }),
-    ...(max === null ? {} : { max }),
-  };
+/** Nulls and bounds over all row groups; '' for what the file does not tell. */
+function totalsOf({ leaves, rowGroups }: FileMetadata, k: number): { nulls: string; min: string; max: string } {
+  const leaf = leaves[k]!;
+  const chunks = rowGroups.map((group) => group.columns[k]!);
+  const known = chunks.every(({ statistics }) => statistics?.nullCount !== undefined);
+  const nulls = chunks.reduce((sum, { statistics }) => sum + (statistics?.nullCount ?? 0), 0);
+  const bounds = columnBounds(leaf, chunks);
+  const text = (bytes: Uint8Array | undefined): string =>
+    cutText(printable(statisticText(leaf, bytes) ?? ''), TEXT_CHARACTERS);
+  return { nulls: known ? formatCount(nulls) : '', min: text(bounds?.min), max: text(bounds?.max) };
 }
 
 function rowGroupsText({ row_groups }: MetadataSummary): string {

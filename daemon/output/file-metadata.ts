@@ -15,6 +15,7 @@ import {
   type Segment,
 } from '../../decode/index.ts';
 import { cellOf } from './cell.ts';
+import { chunkBounds } from './column-bounds.ts';
 
 export interface ColumnSummary {
   readonly name: string;
@@ -158,6 +159,7 @@ export function logicalTypeText(type: LogicalType | undefined): string {
 function summarizeChunk(leaf: LeafColumn, chunk: ColumnChunk): ChunkSummary {
   const { statistics } = chunk;
   const nulls = statistics?.nullCount;
+  const { min, max } = chunkBounds(leaf, chunk);
   return {
     name: leaf.path.at(-1)!,
     path: leaf.name,
@@ -168,18 +170,11 @@ function summarizeChunk(leaf: LeafColumn, chunk: ColumnChunk): ChunkSummary {
       num_values: statistics === undefined ? null : Math.max(0, chunk.numValues - (nulls ?? 0)),
       null_count: nulls ?? null,
       distinct_count: statistics?.distinctCount ?? null,
-      min: statisticText(leaf, statistics?.min ?? (isSignedOrder(leaf) ? statistics?.deprecatedMin : undefined)),
-      max: statisticText(leaf, statistics?.max ?? (isSignedOrder(leaf) ? statistics?.deprecatedMax : undefined)),
+      min: statisticText(leaf, min),
+      max: statisticText(leaf, max),
     },
     bloom_filter_bytes: chunk.bloomFilter?.length ?? null,
   };
-}
-
-/** The deprecated bounds were compared as signed values, whatever the type: they hold for signed ones only. */
-function isSignedOrder({ type, logicalType }: LeafColumn): boolean {
-  if (logicalType?.kind === 'INTEGER') return logicalType.signed;
-  const bytes = type === Physical.BYTE_ARRAY || type === Physical.FIXED_LEN_BYTE_ARRAY;
-  return type !== Physical.INT96 && !bytes;
 }
 
 const WIDTHS: Readonly<Record<number, number>> = {
@@ -192,7 +187,7 @@ const WIDTHS: Readonly<Record<number, number>> = {
 };
 
 /** A bound as text; null when there is none, or when its bytes can't be a value of the type. */
-function statisticText(leaf: LeafColumn, bytes: Uint8Array | undefined): string | null {
+export function statisticText(leaf: LeafColumn, bytes: Uint8Array | undefined): string | null {
   if (bytes === undefined) return null;
   const variable = leaf.type === Physical.BYTE_ARRAY;
   const width = leaf.type === Physical.FIXED_LEN_BYTE_ARRAY ? leaf.typeLength : WIDTHS[leaf.type];

@@ -58,6 +58,8 @@ export async function qanat(args: readonly string[], options: CommandOptions = {
 export interface Server {
   readonly ready: Readonly<Record<string, unknown>> & { readonly rdma: string };
   readonly errors: () => string;
+  /** Ends it as a crash would. */
+  kill(): void;
   /** Sends SIGTERM and returns the exit code and all further lines of standard output. */
   stop(): Promise<{ code: number | null; lines: string[] }>;
 }
@@ -83,6 +85,7 @@ export async function qanatServe(args: readonly string[]): Promise<Server> {
   return {
     ready: JSON.parse(first),
     errors: () => errors,
+    kill: () => void child.kill('SIGKILL'),
     async stop() {
       const exit = once(child, 'exit');
       child.kill('SIGTERM');

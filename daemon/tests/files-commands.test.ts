@@ -228,3 +228,21 @@ describe('cp', () => {
     assert.deepEqual(await readdir(target.folder), ['kept.parquet']);
   });
 });
+
+describe('bounds over row groups', () => {
+  test('are those of the values, not of their texts', async () => {
+    const file = await lake.write(
+      'groups.parquet',
+      `select (i * 7 - 9000)::bigint as n, (i - 50)::decimal(20, 2) as d, i::utinyint as u, 'v' || i as t, null::int as nothing
+       from range(200) r(i)`,
+      'row_group_size 64',
+    );
+    const { text } = await qanat(['inspect', file]);
+    const row = (name: string): string[] => new RegExp(`^${name} .*$`, 'm').exec(text)![0].split(/ {2,}/);
+    assert.deepEqual(row('n').slice(-2), ['-9000', '-7607']);
+    assert.deepEqual(row('d').slice(-2), ['-50.00', '149.00']);
+    assert.deepEqual(row('u').slice(-2), ['0', '199']);
+    assert.deepEqual(row('t').slice(-2), ['v0', 'v99']);
+    assert.equal(row('nothing').at(-1), '200');
+  });
+});

@@ -60,6 +60,13 @@ export class BitPackedLevels {
   load(source: number): { readonly start: number; readonly end: number; readonly width: number } {
     const { kernels } = this.#environment;
     const count = this.#count;
+    const padding = this.bytes * 8 - count * this.#width;
+    if (padding > 0 && (this.#environment.pool.u8[source + this.bytes - 1]! & ((1 << padding) - 1)) !== 0) {
+      // an old Impala packed from the other end: its levels would come out in the wrong places
+      throw new DecodeError('LEVELS', 'bit-packed levels have padding that is not 0', {
+        expected: 'levels packed from the most significant bit',
+      });
+    }
     const levels = this.#slab + 64;
     const code = kernels.bitPackedLevels(source, source + this.bytes, this.#width, count, levels, this.#max + 1);
     if (code !== DONE) throw kernelError('LEVELS', code, 'bit-packed levels');

@@ -231,6 +231,9 @@ export class PageReader {
     const asBits = nested === undefined;
     const open = (encoding: number, max: number): BitPackedLevels | undefined | 'none' => {
       if (!isBitPacked(encoding, max)) return checkLevelEncoding(encoding, max);
+      if (this.#spec.wrongBitPacking) {
+        throw new DecodeError('LEVELS', 'BIT_PACKED levels of a writer that packed them from the wrong end');
+      }
       const levels = { count: header.numValues, width: levelWidth(max), max, asBits };
       return BitPackedLevels.open(this.#environment, levels, header.uncompressedSize);
     };

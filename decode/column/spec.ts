@@ -31,6 +31,8 @@ export interface ChunkSpec {
   /** Check that every value is UTF-8. */
   readonly utf8: boolean;
   readonly bytesOutput: BytesOutput;
+  /** The writer is one that packed BIT_PACKED levels from the wrong end: they would come out in the wrong places. */
+  readonly wrongBitPacking?: boolean;
   /** Rows of an output window; the decoder never makes a longer segment. */
   readonly windowRows: number;
 }
