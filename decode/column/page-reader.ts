@@ -196,7 +196,13 @@ export class PageReader {
       target === 0 ? compressed : { ...compressed, target: target - prefix, lent: prefix },
     );
     if (values === undefined) return 'memory';
-    const sections = this.#levelSections(header, body, isV2 ? levelBytes : -1, snappyState);
+    let sections: Omit<PageSections, 'body' | 'values'> | undefined;
+    try {
+      sections = this.#levelSections(header, body, isV2 ? levelBytes : -1, snappyState);
+    } catch (error) {
+      values.close();
+      throw error;
+    }
     if (sections === undefined) {
       values.close();
       return 'memory';
