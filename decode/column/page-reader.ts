@@ -245,11 +245,13 @@ export class PageReader {
     };
     const repetition = open(header.repetitionEncoding, maxRepetitionLevel);
     if (repetition === undefined) return undefined;
-    const definition = open(header.definitionEncoding, maxDefinitionLevel);
-    if (definition === undefined) {
-      if (repetition !== 'none') repetition.close();
-      return undefined;
+    let definition: BitPackedLevels | undefined | 'none';
+    try {
+      definition = open(header.definitionEncoding, maxDefinitionLevel);
+    } finally {
+      if (definition === undefined && repetition !== 'none') repetition.close();
     }
+    if (definition === undefined) return undefined;
     return {
       ...none,
       repetition: repetition === 'none' ? undefined : repetition,
