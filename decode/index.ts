@@ -17,6 +17,8 @@ export type {
 export type { DecodeErrorCode, ErrorPlace } from './errors.ts';
 export { DecodeError } from './errors.ts';
 export { Codec, Encoding, nameOf, Physical, Repetition } from './format/enums.ts';
+export type { Field, LeafField, ListField, MapField, StructField } from './format/field-tree.ts';
+export { buildFields, pathsOf } from './format/field-tree.ts';
 export type {
   ColumnChunk,
   FileMetadata,
@@ -33,5 +35,5 @@ export { parseFooter, parseTail } from './format/parse-footer.ts';
 export { physicalName } from './format/schema.ts';
 export type { Kernels } from './kernels/kernels.ts';
 export { type KernelKind, loadKernels } from './kernels/load.ts';
-export { BLOCK_BYTES, LINE_BYTES, MEMORY_BYTES_MAX, MEMORY_BYTES_MIN } from './limits.ts';
+export { BLOCK_BYTES, LEVEL_MAX, LINE_BYTES, MEMORY_BYTES_MAX, MEMORY_BYTES_MIN } from './limits.ts';
 export { Pool } from './pool/pool.ts';

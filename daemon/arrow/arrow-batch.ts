@@ -15,8 +15,9 @@ import {
   type Vector,
 } from 'apache-arrow';
 import type { DictionaryValues, Pool } from '../../decode/index.ts';
-import type { Batch, ColumnSlice } from '../scan/segments.ts';
-import type { ArrowColumn } from './arrow-type.ts';
+import type { Batch } from '../scan/segments.ts';
+import { batchRanges, elementsOf, rangeOf, type SlotRange, type SlotRanges, validityOf } from '../scan/slots.ts';
+import type { ArrowNode } from './arrow-type.ts';
 import { convertValues } from './convert.ts';
 
 export interface BuildOptions {
@@ -27,44 +28,73 @@ export interface BuildOptions {
 export class ArrowBatchBuilder {
   readonly schema: Schema;
   readonly #pool: Pool;
-  readonly #columns: readonly ArrowColumn[];
+  readonly #nodes: readonly ArrowNode[];
   readonly #options: BuildOptions;
   /** The last dictionary of each column, kept while batches name it so that it is copied once. */
   readonly #dictionaries = new Map<number, { values: DictionaryValues; vector: Vector }>();
 
-  constructor(pool: Pool, columns: readonly ArrowColumn[], metadata: Map<string, string>, options: BuildOptions) {
+  constructor(pool: Pool, nodes: readonly ArrowNode[], metadata: Map<string, string>, options: BuildOptions) {
     this.#pool = pool;
-    this.#columns = columns;
+    this.#nodes = nodes;
     this.#options = options;
     this.schema = new Schema(
-      columns.map((column) => column.field),
+      nodes.map((node) => node.field),
       metadata,
     );
   }
 
   build(batch: Batch): RecordBatch {
-    const children = batch.columns.map((slice, k) => this.#data(slice, this.#columns[k]!));
+    const ranges = batchRanges(batch);
+    const children = this.#nodes.map((node) => this.#data(node, ranges));
     const type = new Struct(this.schema.fields);
     const data = makeData({ type, length: batch.rows, nullCount: 0, children });
     return new RecordBatch(this.schema, data);
   }
 
-  #data(slice: ColumnSlice, column: ArrowColumn): Data {
-    const { rows } = slice;
-    const nullBitmap = this.#validity(slice);
-    const nullCount = nullBitmap === undefined ? 0 : rows - countOnes(nullBitmap, rows);
-    const common = { length: rows, nullCount, ...(nullBitmap === undefined ? {} : { nullBitmap }) };
-    const type = column.field.type;
-    if (type instanceof Dictionary) return this.#dictionaryData(slice, column, type, common);
-    if (column.conversion !== 'none') {
-      const data = convertValues(this.#pool, slice, column);
+  #data(node: ArrowNode, ranges: SlotRanges): Data {
+    const { source } = node;
+    if (source.kind === 'leaf') return this.#leaf(node, rangeOf(source, ranges));
+    const range = rangeOf(source, ranges);
+    const common = this.#common(range, validityOf(source, ranges));
+    const { type } = node.field;
+    if (source.kind === 'struct') {
+      return makeData({ type, ...common, children: node.children.map((child) => this.#data(child, ranges)) } as never);
+    }
+    const elements = elementsOf(this.#pool, source, ranges);
+    const children = node.children.map((child) => this.#data(child, elements.ranges));
+    const child =
+      source.kind === 'map' && source.value !== undefined
+        ? this.#entries(node, elements.offsets, children)
+        : children[0];
+    return makeData({ type, ...common, valueOffsets: elements.offsets, child } as never);
+  }
+
+  /** The pairs of a map, as Arrow has them: a struct of keys and values. */
+  #entries(node: ArrowNode, offsets: Int32Array, children: readonly Data[]): Data {
+    const { type } = node.field.type.children[0]!;
+    return makeData({ type, length: offsets.at(-1)!, nullCount: 0, children } as never);
+  }
+
+  #common(range: SlotRange, validity: number): { length: number; nullCount: number; nullBitmap?: Uint8Array } {
+    const { count } = range;
+    const nullBitmap = this.#validity(range, validity);
+    const nullCount = nullBitmap === undefined ? 0 : count - countOnes(nullBitmap, count);
+    return { length: count, nullCount, ...(nullBitmap === undefined ? {} : { nullBitmap }) };
+  }
+
+  #leaf(node: ArrowNode, range: SlotRange): Data {
+    const common = this.#common(range, range.segment.validity);
+    const { type } = node.field;
+    if (type instanceof Dictionary) return this.#dictionaryData(range, node, type, common);
+    if (node.conversion !== 'none') {
+      const data = convertValues(this.#pool, range, node);
       return makeData({ type, ...common, data } as never);
     }
-    if (slice.segment.layout === 'bytes') {
-      const { valueOffsets, data } = this.#byteArrays(slice);
+    if (range.segment.layout === 'bytes') {
+      const { valueOffsets, data } = this.#byteArrays(range);
       return makeData({ type, ...common, valueOffsets, data } as never);
     }
-    return makeData({ type, ...common, data: this.#fixed(slice, type) } as never);
+    return makeData({ type, ...common, data: this.#fixed(range, type) } as never);
   }
 
   /** Pool bytes [start, end): a view when it may be one, else a copy of its own. */
@@ -73,18 +103,16 @@ export class ArrowBatchBuilder {
     return this.#options.zeroCopy ? u8.subarray(start, end) : u8.slice(start, end);
   }
 
-  #validity(slice: ColumnSlice): Uint8Array | undefined {
-    const { segment, start, rows } = slice;
-    if (segment.validity === 0) return undefined;
+  #validity({ start, count: rows }: SlotRange, validity: number): Uint8Array | undefined {
+    if (validity === 0) return undefined;
     if (start % 8 === 0) {
-      const from = segment.validity + start / 8;
+      const from = validity + start / 8;
       return this.#bytes(from, from + Math.ceil(rows / 8));
     }
-    return shiftedBits(this.#pool.u8, segment.validity, start, rows);
+    return shiftedBits(this.#pool.u8, validity, start, rows);
   }
 
-  #fixed(slice: ColumnSlice, type: DataType): unknown {
-    const { segment, start, rows } = slice;
+  #fixed({ segment, start, count: rows }: SlotRange, type: DataType): unknown {
     if (segment.layout === 'bits') {
       if (start % 8 !== 0) return shiftedBits(this.#pool.u8, segment.values, start, rows);
       const from = segment.values + start / 8;
@@ -99,8 +127,7 @@ export class ArrowBatchBuilder {
     return new Values(bytes.buffer, bytes.byteOffset, bytes.byteLength / Values.BYTES_PER_ELEMENT);
   }
 
-  #byteArrays(slice: ColumnSlice): { valueOffsets: Int32Array; data: Uint8Array } {
-    const { segment, start, rows } = slice;
+  #byteArrays({ segment, start, count: rows }: SlotRange): { valueOffsets: Int32Array; data: Uint8Array } {
     const { i32 } = this.#pool;
     const first = (segment.values >>> 2) + start;
     const begin = i32[first]!;
@@ -117,23 +144,23 @@ export class ArrowBatchBuilder {
     return { valueOffsets, data };
   }
 
-  #dictionaryData(slice: ColumnSlice, column: ArrowColumn, type: Dictionary, common: object): Data {
-    const { segment, start, rows } = slice;
+  #dictionaryData(range: SlotRange, node: ArrowNode, type: Dictionary, common: object): Data {
+    const { segment, start, count: rows } = range;
     if (segment.layout === 'bytes') {
       // pages that are not dictionary-encoded: each value is its own entry, so that the scan keeps one schema
       const indices = Int32Array.from({ length: rows }, (_, k) => k);
-      const entries = makeData({ type: type.dictionary, length: rows, ...this.#byteArrays(slice) } as never);
+      const entries = makeData({ type: type.dictionary, length: rows, ...this.#byteArrays(range) } as never);
       return makeData({ type, ...common, data: indices, dictionary: makeVector(entries as Data) } as never);
     }
     const from = segment.values + start * 4;
     const bytes = this.#bytes(from, from + rows * 4);
     const data = new Int32Array(bytes.buffer, bytes.byteOffset, rows);
-    const dictionary = this.#dictionaryVector(column, type, segment.dictionary!);
+    const dictionary = this.#dictionaryVector(node, type, segment.dictionary!);
     return makeData({ type, ...common, data, dictionary } as never);
   }
 
-  #dictionaryVector(column: ArrowColumn, type: Dictionary, values: DictionaryValues): Vector {
-    const known = this.#dictionaries.get(column.leaf.index);
+  #dictionaryVector(node: ArrowNode, type: Dictionary, values: DictionaryValues): Vector {
+    const known = this.#dictionaries.get(leafOf(node));
     if (known?.values === values && !this.#options.zeroCopy) return known.vector;
     const { i32 } = this.#pool;
     const first = values.offsets >>> 2;
@@ -141,10 +168,12 @@ export class ArrowBatchBuilder {
     const data = this.#bytes(values.data, values.data + values.dataBytes);
     const entries = makeData({ type: type.dictionary, length: values.count, valueOffsets, data } as never);
     const vector = makeVector(entries as Data);
-    this.#dictionaries.set(column.leaf.index, { values, vector });
+    this.#dictionaries.set(leafOf(node), { values, vector });
     return vector;
   }
 }
+
+const leafOf = (node: ArrowNode): number => node.source.leaves[0]!.index;
 
 /** `count` bits from bit `start` of the bitmap at `address`, moved to bit 0. */
 function shiftedBits(u8: Uint8Array, address: number, start: number, count: number): Uint8Array {

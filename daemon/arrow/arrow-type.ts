@@ -4,13 +4,13 @@
  * storage is kept and the annotation goes to the field's metadata.
  */
 import {
+  Field as ArrowField,
   Binary,
   Bool,
   type DataType,
   DateDay,
   Decimal,
   Dictionary,
-  Field,
   FixedSizeBinary,
   Float16,
   Float32,
@@ -19,6 +19,9 @@ import {
   Int16,
   Int32,
   Int64,
+  List,
+  Map_,
+  Struct,
   TimeMicrosecond,
   TimeMillisecond,
   TimeNanosecond,
@@ -31,7 +34,7 @@ import {
   Uint64,
   Utf8,
 } from 'apache-arrow';
-import { DecodeError, type LeafColumn, type LogicalType, nameOf, Physical } from '../../decode/index.ts';
+import { DecodeError, type Field, type LeafColumn, type LogicalType, nameOf, Physical } from '../../decode/index.ts';
 
 /** How stored values become Arrow values. */
 export type Conversion =
@@ -42,28 +45,55 @@ export type Conversion =
   | 'decimal-bytes' // big-endian two's complement to decimal
   | 'int96'; // day and nanoseconds to timestamp
 
-export interface ArrowColumn {
-  readonly leaf: LeafColumn;
-  readonly field: Field;
+/** A field of the schema as Arrow has it; leaves say how their values are made. */
+export interface ArrowNode {
+  readonly source: Field;
+  readonly field: ArrowField;
+  readonly children: readonly ArrowNode[];
   readonly conversion: Conversion;
 }
 
 export interface ArrowOptions {
-  /** Byte arrays come as dictionaries where the file has them. */
+  /** Byte arrays outside of groups and lists come as dictionaries where the file has them. */
   readonly dictionary: boolean;
-  /** Every column may hold nulls, also one that this file requires. */
+  /** Every field may hold nulls, also one that this file requires. */
   readonly nullable: boolean;
 }
 
-/** Arrow's column for a flat leaf. Throws UNSUPPORTED for a physical type that this version does not know. */
-export function arrowColumn(leaf: LeafColumn, options: ArrowOptions): ArrowColumn {
+/** Arrow's form of a field. Throws UNSUPPORTED for what this version does not know. */
+export function arrowNode(source: Field, options: ArrowOptions): ArrowNode {
+  const nullable = options.nullable || source.nullable;
+  if (source.kind === 'leaf') return arrowLeaf(source.leaf, source.name, nullable, options);
+  // nothing inside of groups and lists is dictionary-encoded: a row may begin in a page with a dictionary only
+  const inner = { ...options, dictionary: false };
+  const make = (children: readonly ArrowNode[], type: DataType, metadata = new Map<string, string>()): ArrowNode => {
+    return { source, field: new ArrowField(source.name, type, nullable, metadata), children, conversion: 'none' };
+  };
+  if (source.kind === 'struct') {
+    const children = source.children.map((child) => arrowNode(child, inner));
+    return make(children, new Struct(children.map((child) => child.field)), annotation(source.logicalType?.kind));
+  }
+  if (source.kind === 'list') {
+    const element = arrowNode(source.element, inner);
+    return make([element], new List(element.field));
+  }
+  const key = arrowNode(source.key, { ...inner, nullable: false });
+  if (source.value === undefined) return make([key], new List(key.field));
+  const children = [key, arrowNode(source.value, inner)];
+  const entries = new Struct<{ key: DataType; value: DataType }>(children.map((child) => child.field) as never);
+  return make(children, new Map_(new ArrowField('entries', entries, false)));
+}
+
+function arrowLeaf(leaf: LeafColumn, name: string, nullable: boolean, options: ArrowOptions): ArrowNode {
   const { type, conversion } = arrowType(leaf);
-  const encoded = options.dictionary && leaf.type === Physical.BYTE_ARRAY && conversion === 'none';
-  const metadata = fieldMetadata(leaf, encoded);
+  const isFlat = leaf.path.length === 1 && leaf.maxRepetitionLevel === 0;
+  const encoded = options.dictionary && isFlat && leaf.type === Physical.BYTE_ARRAY && conversion === 'none';
   const outer: DataType = encoded ? new Dictionary(type as Utf8 | Binary, new Int32(), leaf.index) : type;
+  const source: Field = { kind: 'leaf', name, nullable, leaves: [leaf], leaf, slot: 0 };
   return {
-    leaf,
-    field: new Field(leaf.name, outer, options.nullable || leaf.maxDefinitionLevel > 0, metadata),
+    source,
+    field: new ArrowField(name, outer, nullable, fieldMetadata(leaf, encoded)),
+    children: [],
     conversion,
   };
 }
@@ -148,6 +178,10 @@ function fieldMetadata(leaf: LeafColumn, encoded: boolean): Map<string, string> 
   if (kind === 'UUID') return new Map([['ARROW:extension:name', 'arrow.uuid']]);
   // arrow.json may be stored as strings only: readers refuse a whole stream with a dictionary of it
   if (kind === 'JSON' && !encoded) return new Map([['ARROW:extension:name', 'arrow.json']]);
+  return annotation(kind);
+}
+
+function annotation(kind: string | undefined): Map<string, string> {
   const kept = ['JSON', 'BSON', 'INTERVAL', 'ENUM', 'VARIANT', 'GEOMETRY', 'GEOGRAPHY', 'UNKNOWN'];
   return kind !== undefined && kept.includes(kind) ? new Map([['PARQUET:logical_type', kind]]) : new Map();
 }

@@ -4,13 +4,13 @@
  */
 import type { Decimal } from 'apache-arrow';
 import { DecodeError, type Pool } from '../../decode/index.ts';
-import type { ColumnSlice } from '../scan/segments.ts';
-import type { ArrowColumn } from './arrow-type.ts';
+import type { SlotRange } from '../scan/slots.ts';
+import type { ArrowNode } from './arrow-type.ts';
 
 type Values = Int8Array | Int16Array | Uint8Array | Uint16Array | Uint32Array | BigInt64Array;
 
 /** The slice's values in the column's Arrow type. Throws VALUE. */
-export function convertValues(pool: Pool, slice: ColumnSlice, column: ArrowColumn): Values {
+export function convertValues(pool: Pool, slice: SlotRange, column: ArrowNode): Values {
   const width = (column.field.type as Decimal).bitWidth;
   switch (column.conversion) {
     case 'narrow8':
@@ -28,16 +28,16 @@ export function convertValues(pool: Pool, slice: ColumnSlice, column: ArrowColum
 }
 
 /** The type's own bits are kept, as writers put them: unsigned types come as the low bits of the stored integer. */
-function narrow(pool: Pool, slice: ColumnSlice, column: ArrowColumn): Values {
-  const { segment, start, rows } = slice;
+function narrow(pool: Pool, slice: SlotRange, column: ArrowNode): Values {
+  const { segment, start, count: rows } = slice;
   const first = (segment.values >>> 2) + start;
   const stored = pool.i32.subarray(first, first + rows);
   const TargetArray = column.field.type.ArrayType as unknown as { from(values: Int32Array): Values };
   return TargetArray.from(stored as Int32Array);
 }
 
-function widenDecimal(pool: Pool, slice: ColumnSlice, bitWidth: number): Uint32Array {
-  const { segment, start, rows } = slice;
+function widenDecimal(pool: Pool, slice: SlotRange, bitWidth: number): Uint32Array {
+  const { segment, start, count: rows } = slice;
   const words = bitWidth / 32;
   const out = new Uint32Array(rows * words);
   const first = segment.values >>> 2;
@@ -59,8 +59,8 @@ function widenDecimal(pool: Pool, slice: ColumnSlice, bitWidth: number): Uint32A
   return out;
 }
 
-function decimalFromBytes(pool: Pool, slice: ColumnSlice, column: ArrowColumn, bitWidth: number): Uint32Array {
-  const { segment, start, rows } = slice;
+function decimalFromBytes(pool: Pool, slice: SlotRange, column: ArrowNode, bitWidth: number): Uint32Array {
+  const { segment, start, count: rows } = slice;
   const { u8, i32 } = pool;
   const size = bitWidth / 8;
   const out = new Uint8Array(rows * size);
@@ -86,16 +86,18 @@ function decimalFromBytes(pool: Pool, slice: ColumnSlice, column: ArrowColumn, b
   return new Uint32Array(out.buffer);
 }
 
-function tooWide(column: ArrowColumn, bitWidth: number): DecodeError {
-  return new DecodeError('VALUE', `a decimal does not fit in ${bitWidth} bits`, { column: column.leaf.name });
+function tooWide(column: ArrowNode, bitWidth: number): DecodeError {
+  return new DecodeError('VALUE', `a decimal does not fit in ${bitWidth} bits`, {
+    column: column.source.leaves[0]!.name,
+  });
 }
 
 /** Day number of 1970-01-01 in INT96's Julian calendar. */
 const JULIAN_EPOCH_DAY = 2440588n;
 const NANOS_PER_DAY = 86_400_000_000_000n;
 
-function timestampsFromInt96(pool: Pool, slice: ColumnSlice, column: ArrowColumn): BigInt64Array {
-  const { segment, start, rows } = slice;
+function timestampsFromInt96(pool: Pool, slice: SlotRange, column: ArrowNode): BigInt64Array {
+  const { segment, start, count: rows } = slice;
   const out = new BigInt64Array(rows);
   const view = new DataView(pool.u8.buffer, segment.values, (start + rows) * 12);
   for (let k = 0; k < rows; k++) {
@@ -106,7 +108,7 @@ function timestampsFromInt96(pool: Pool, slice: ColumnSlice, column: ArrowColumn
     const value = (day - JULIAN_EPOCH_DAY) * NANOS_PER_DAY + nanos;
     if (BigInt.asIntN(64, value) !== value) {
       throw new DecodeError('VALUE', `an INT96 timestamp of Julian day ${day} is outside nanoseconds since 1970`, {
-        column: column.leaf.name,
+        column: column.source.leaves[0]!.name,
         expected: 'years 1677 to 2262',
       });
     }

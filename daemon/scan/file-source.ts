@@ -3,12 +3,17 @@
  * runs. All files of a scan must have the columns of the first, with the same types.
  */
 import {
+  buildFields,
   type ChunkSpec,
   type Codec,
   DecodeError,
+  type Field,
   type FileMetadata,
+  LEVEL_MAX,
   type LeafColumn,
+  type NestedShape,
   type Physical,
+  pathsOf,
   physicalName,
 } from '../../decode/index.ts';
 import {
@@ -34,6 +39,9 @@ export interface ScanFile {
 
 interface PlannedFile extends ScanFile {
   readonly plan: ScanPlan;
+  readonly fields: readonly Field[];
+  /** By leaf: the shape of nested columns. */
+  readonly shapes: ReadonlyMap<number, NestedShape | undefined>;
 }
 
 export interface FileSourceOptions {
@@ -63,9 +71,9 @@ export class FileSource implements RowGroupSource {
     return this.#first?.plan;
   }
 
-  /** The first file's metadata, after `firstPlan`. */
-  get firstMetadata(): FileMetadata | undefined {
-    return this.#first?.metadata;
+  /** The fields that the first file's chosen columns make, in the order of the plan; after `firstPlan`. */
+  get firstFields(): readonly Field[] {
+    return this.#first?.fields ?? [];
   }
 
   async #nextFile(): Promise<boolean> {
@@ -79,8 +87,9 @@ export class FileSource implements RowGroupSource {
     const columns = this.#first === undefined ? {} : { columns: this.#first.plan.columns.map((column) => column.name) };
     const request = { ...this.#options.request, ...columns, ...left, policy: this.#options.policy() };
     const plan = planScan(metadata, request);
-    for (const column of plan.columns) checkFlat(column, file);
-    const planned = { ...next.value, plan };
+    const fields = inOrder(buildFields(metadata.root, plan.columns), plan.columns);
+    const shapes = new Map(plan.columns.map((column) => [column.index, nestedShape(fields, column, file)]));
+    const planned = { ...next.value, plan, fields, shapes };
     if (this.#first === undefined) this.#first = planned;
     else checkSame(this.#first, planned);
     this.#current = planned;
@@ -106,7 +115,8 @@ export class FileSource implements RowGroupSource {
   }
 
   #run(group: PlannedRowGroup, scan: ScanContext, skipRows: number): RowGroupRun {
-    const { transport, file, metadata, plan } = this.#homes.get(group)!;
+    const { transport, file, metadata, plan, shapes } = this.#homes.get(group)!;
+    const wrongBitPacking = packsLevelsWrong(metadata.createdBy);
     const { pool, streams } = scan.engine;
     const columns = group.chunks.map((planned, k) => {
       const column = plan.columns[k]!;
@@ -114,6 +124,7 @@ export class FileSource implements RowGroupSource {
       const place = { file: file.path, column: column.name, rowGroup: group.ordinal, offset: chunk.bytes.start };
       if (chunk.encrypted) throw new DecodeError('ENCRYPTED', 'the column is encrypted', place);
       if (planned.broken !== undefined) throw new DecodeError('METADATA', planned.broken, place);
+      const nested = shapes.get(column.index);
       const spec: ChunkSpec = {
         columnName: column.name,
         physical: column.type as Physical,
@@ -127,6 +138,8 @@ export class FileSource implements RowGroupSource {
         utf8: isText(column),
         bytesOutput: this.#options.dictionary ? 'dictionary' : 'values',
         windowRows: plan.batchRows,
+        wrongBitPacking,
+        ...(nested === undefined ? {} : { nested: { ...nested, rowsHint: group.numRows } }),
       };
       const events = {
         changed: scan.changed,
@@ -144,13 +157,28 @@ export class FileSource implements RowGroupSource {
   }
 }
 
-function checkFlat(column: LeafColumn, file: FileVersion): void {
-  if (column.path.length === 1 && column.maxRepetitionLevel === 0 && column.maxDefinitionLevel <= 1) return;
-  throw new DecodeError('UNSUPPORTED', 'nested columns are not supported yet; name the flat ones with --columns', {
-    file: file.path,
-    column: column.name,
-    expected: 'a column that is not in a group or list',
-  });
+/** Fields in the order in which the columns name their first leaves. */
+function inOrder(fields: readonly Field[], columns: readonly LeafColumn[]): Field[] {
+  const position = new Map(columns.map((column, k) => [column.index, k]));
+  const first = (field: Field): number => Math.min(...field.leaves.map((leaf) => position.get(leaf.index)!));
+  return [...fields].sort((a, b) => first(a) - first(b));
+}
+
+/** What the levels of a nested leaf mean; undefined for one that decodes as a flat column does. */
+function nestedShape(fields: readonly Field[], column: LeafColumn, file: FileVersion): NestedShape | undefined {
+  const { above, slot } = pathsOf(fields).get(column.index)!;
+  const top = Math.max(column.maxDefinitionLevel, column.maxRepetitionLevel);
+  if (top > LEVEL_MAX) {
+    throw new DecodeError('LIMIT', `levels up to ${top}`, {
+      file: file.path,
+      column: column.name,
+      expected: `at most ${LEVEL_MAX}`,
+    });
+  }
+  // groups that can't be null leave no trace in the levels
+  const plain = above.every((node) => node.kind === 'struct' && node.valid === node.slot);
+  if (plain && column.maxDefinitionLevel <= 1) return undefined;
+  return { maxRepetitionLevel: column.maxRepetitionLevel, nodes: above, leafSlot: slot, rowsHint: 1 };
 }
 
 function checkSame(first: PlannedFile, other: PlannedFile): void {
@@ -172,7 +200,13 @@ function checkSame(first: PlannedFile, other: PlannedFile): void {
   }
 }
 
+/** Impala packed BIT_PACKED levels from the least significant bit, and they can't be told from right ones. */
+function packsLevelsWrong(createdBy: string | undefined): boolean {
+  return createdBy !== undefined && /^impala\b/i.test(createdBy);
+}
+
 function typeText(column: LeafColumn): string {
   const logical = column.logicalType === undefined ? '' : ` ${JSON.stringify(column.logicalType)}`;
-  return `${physicalName(column)}${logical}`;
+  const lists = column.maxRepetitionLevel === 0 ? '' : ` in ${column.maxRepetitionLevel} lists`;
+  return `${physicalName(column)}${logical}${lists}`;
 }

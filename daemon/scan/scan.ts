@@ -18,7 +18,7 @@ import {
 } from '../../fetcher/index.ts';
 import type { Source } from '../../vfs/index.ts';
 import { ArrowBatchBuilder } from '../arrow/arrow-batch.ts';
-import { arrowColumn } from '../arrow/arrow-type.ts';
+import { arrowNode } from '../arrow/arrow-type.ts';
 import type { ScanEngine } from './engine.ts';
 import { FileSource, type ScanFile } from './file-source.ts';
 import { baselineOf, reportOf, type ScanBaseline, type ScanReport } from './report.ts';
@@ -108,7 +108,7 @@ export class Scan {
     });
     // rows of another file may be null where the first file's are required
     const nullable = files.length > 1;
-    const arrow = plan.columns.map((column) => arrowColumn(column, { dictionary, nullable }));
+    const arrow = rowGroups.firstFields.map((field) => arrowNode(field, { dictionary, nullable }));
     const builder = new ArrowBatchBuilder(engine.pool, arrow, new Map(), { zeroCopy });
     return new Scan(engine, source, run, plan, builder, zeroCopy, baseline);
   }

@@ -59,28 +59,41 @@ export type Field = LeafField | StructField | ListField | MapField;
 /** The fields of a file's root that hold the chosen leaves, in file order. Throws SCHEMA, LIMIT. */
 export function buildFields(root: SchemaNode, leaves: readonly LeafColumn[]): Field[] {
   const chosen = new Set(leaves.map((leaf) => leaf.index));
-  return root.children.flatMap((child) => field(child, { repetition: 0, slot: 0, depth: 0 }, chosen) ?? []);
+  const top = { repetition: 0, slot: 0, definition: 0, depth: 0 };
+  return root.children.flatMap((child) => field(child, top, chosen) ?? []);
 }
 
 interface Place {
   /** Repetition level of the lists around it. */
   readonly repetition: number;
-  /** Definition level from which its slot exists. */
+  /** Definition level from which its slot exists: that of an element of the innermost list. A null group has slots. */
   readonly slot: number;
+  /** Definition level of what is around it. */
+  readonly definition: number;
   readonly depth: number;
 }
 
 /** A field that nothing around it has taken for a list's or map's repeated middle. */
 function field(node: SchemaNode, place: Place, chosen: ReadonlySet<number>): Field | undefined {
-  if (node.repetition !== Repetition.REPEATED) return body(node, place, node.repetition === Repetition.OPTIONAL, chosen);
-  const element = body(node, elementPlace(place, place.slot), false, chosen);
+  if (node.repetition !== Repetition.REPEATED)
+    return body(node, place, node.repetition === Repetition.OPTIONAL, chosen);
+  const element = body(node, elementPlace(place, place.definition), false, chosen);
   if (element === undefined) return undefined;
-  const levels = { ...place, valid: place.slot, element: place.slot + 1 };
-  return { kind: 'list', name: node.name, nullable: false, leaves: element.leaves, levels, depth: place.depth, element };
+  const { repetition, slot, definition } = place;
+  const levels = { repetition, slot, valid: definition, element: definition + 1 };
+  return {
+    kind: 'list',
+    name: node.name,
+    nullable: false,
+    leaves: element.leaves,
+    levels,
+    depth: place.depth,
+    element,
+  };
 }
 
 function elementPlace(place: Place, valid: number): Place {
-  return { repetition: place.repetition + 1, slot: valid + 1, depth: place.depth + 1 };
+  return { repetition: place.repetition + 1, slot: valid + 1, definition: valid + 1, depth: place.depth + 1 };
 }
 
 function body(node: SchemaNode, place: Place, nullable: boolean, chosen: ReadonlySet<number>): Field | undefined {
@@ -90,7 +103,7 @@ function body(node: SchemaNode, place: Place, nullable: boolean, chosen: Readonl
     if (!chosen.has(leaf.index)) return undefined;
     return { kind: 'leaf', name, nullable, ...annotated, leaves: [leaf], leaf, slot: place.slot };
   }
-  const valid = place.slot + (nullable ? 1 : 0);
+  const valid = place.definition + (nullable ? 1 : 0);
   const { depth } = place;
   const only = node.children.length === 1 ? node.children[0]! : undefined;
   const middle = only?.repetition === Repetition.REPEATED ? only : undefined;
@@ -104,7 +117,7 @@ function body(node: SchemaNode, place: Place, nullable: boolean, chosen: Readonl
   if (isMap && middle !== undefined && (middle.children.length === 1 || middle.children.length === 2)) {
     return map({ name, nullable, ...annotated }, middle, { levels, depth }, elementPlace(place, valid), chosen);
   }
-  const inside = { repetition: place.repetition, slot: valid, depth: depth + 1 };
+  const inside = { ...place, definition: valid, depth: depth + 1 };
   const children = node.children.flatMap((child) => field(child, inside, chosen) ?? []);
   if (children.length === 0) return undefined;
   const leaves = children.flatMap((child) => child.leaves);
@@ -164,7 +177,9 @@ function map(
 }
 
 /** The groups and lists above each leaf, from the outermost in. */
-export function pathsOf(fields: readonly Field[]): Map<number, { readonly above: readonly Above[]; readonly slot: number }> {
+export function pathsOf(
+  fields: readonly Field[],
+): Map<number, { readonly above: readonly Above[]; readonly slot: number }> {
   const paths = new Map<number, { above: readonly Above[]; slot: number }>();
   const walk = (one: Field, above: readonly Above[]): void => {
     if (one.kind === 'leaf') {
