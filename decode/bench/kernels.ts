@@ -1,5 +1,5 @@
 /**
- * Speed of every kernel on one thread, in GB/s of output (bitmaps, which are small: G values/s): medians of rounds.
+ * Speed of every kernel on one thread, in GB/s of output (bitmaps and levels: G values/s): medians of rounds.
  *   node decode/bench/kernels.ts [--small] [--only <text>] [--against <other kernels.wasm>]
  * With `--against` another build runs in turn with ours, round by round, so that their ratio means something on a
  * shared machine. Kernels that the other build lacks have no ratio.
@@ -9,6 +9,7 @@ import { parseArgs } from 'node:util';
 import { BYTES, DELTA, DELTA_BYTES, HYBRID, type Kernels, LEVELS, SNAPPY } from '../kernels/kernels.ts';
 import { loadKernels } from '../kernels/load.ts';
 import { bitmap, deltaBlocks, packedRuns, plainStrings, random, repeatedRuns, snappyTokens } from './kernels-input.ts';
+import { addNested } from './kernels-nested.ts';
 
 /** One figure: `run` makes `units` bytes (or values); an exception or a negative code ends the benchmark. */
 interface Row {
@@ -176,6 +177,7 @@ function makeRows(n: number, memory: WebAssembly.Memory): Row[] {
       k.joinStreams(SRC, n, width, OUT, 0, n),
     );
   }
+  addNested(n, bytes, add, [SRC, DICTIONARY, OUT]);
   add(
     'copy',
     MIB,

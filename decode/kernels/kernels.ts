@@ -233,7 +233,10 @@ export interface Kernels {
   /** n integers of 4 or 8 bytes, sign-extended to 16, little-endian. `dst` may be `src`. */
   widenDecimal4(src: number, n: number, dst: number): void;
   widenDecimal8(src: number, n: number, dst: number): void;
-  /** n big-endian integers of `width` bytes (1 to 16) to 16, little-endian, sign-extended. `dst` may be `src`. */
+  /**
+   * n big-endian integers of `width` bytes (1 to 16) to 16, little-endian, sign-extended. `dst` may be `src`. Up to 15
+   * bytes before `src` are read (and not used).
+   */
   reverseDecimal(src: number, n: number, width: number, dst: number): void;
   /**
    * n INT96 timestamps (8 bytes nanoseconds of the day, 4 bytes Julian day) to i64 nanoseconds since 1970; E_VALUE when

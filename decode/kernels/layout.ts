@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 
 export const KERNELS_WASM = fileURLToPath(new URL('../../build/kernels.wasm', import.meta.url));
 
-/** Bytes [1024, 8192) of the memory are the module's: about 3 KiB of tables, the rest is margin. */
+/** Bytes [1024, 8192) of the memory are the module's: about 5 KiB of tables, the rest is margin. */
 export const TABLES_START = 1024;
 export const TABLES_END = 8192;
 

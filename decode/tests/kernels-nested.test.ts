@@ -115,6 +115,33 @@ each('nested: without repetition levels; whole words, zero-padded', (s) => {
   assert.deepEqual(s.u32s(1), [0]);
 });
 
+each('nested: blocks in which every entry is a slot, an element, both or neither', (s) => {
+  const { kernels } = s;
+  const levels = [2, 2, 1, 1, 0, 0, 2, 1, 0, 2].flatMap((level) => Array(64).fill(level) as number[]);
+  const n = putLevels(
+    s,
+    levels.map((level) => [0, level]),
+  );
+  const slots = levels.filter((level) => level >= 1);
+  assert.equal(kernels.nestedValidity(SRC, DEF, n, 0, 1, 2, OUT), 4 * 64);
+  assert.deepEqual(
+    bits(s, slots.length),
+    slots.map((level) => level - 1),
+  );
+  assert.equal(kernels.nestedOffsets(SRC, DEF, n, 0, 1, 1, 2, OUT), 4 * 64);
+  const offsets = [0];
+  for (const level of slots) offsets.push((offsets.at(-1) as number) + level - 1);
+  assert.deepEqual(s.u32s(slots.length + 1), offsets);
+  assert.deepEqual(s.out(4, OUT + 4 * offsets.length), [0xee, 0xee, 0xee, 0xee]);
+});
+
+each('nested: counts over many blocks', (s) => {
+  const n = putLevels(s, [[0, 2]], 20_001);
+  assert.equal(s.kernels.countRows(SRC, n), n);
+  assert.equal(s.kernels.countSlots(SRC, DEF, n, 0, 1), n);
+  assert.equal(s.kernels.findRow(SRC, n, n - 1), n - 1);
+});
+
 each('nested: an element before the first slot', (s) => {
   const { kernels } = s;
   for (const before of [0, 70]) {

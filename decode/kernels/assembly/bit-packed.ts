@@ -9,7 +9,7 @@ function pairsInit(): void {
     for (let k: u32 = 0; k < 8; k++) {
       const bit = k * w, a = bit >> 3, off = bit & 7;
       const p = PAIRS + <usize>(w << 5) + <usize>(k << 1);
-      store<u8>(p, off + w > 8 ? <u8>(a + 1) : 0x80); store<u8>(p, <u8>a, 1);
+      store<u8>(p, <u8>(a + 1)); store<u8>(p, <u8>a, 1);
       store<u16>(p, <u16>(<u32>1 << off), 16);
     }
   }

@@ -28,26 +28,15 @@ export function widenDecimal8(src: usize, n: u32, dst: usize): void {
 }
 
 // Big-endian, `width` bytes: 16 bytes that end with the value are turned round, and its first byte fills the rest.
+// Up to 15 bytes before the source are read, but not used; no source lies so low that they are not there.
 export function reverseDecimal(src: usize, n: u32, width: u32, dst: usize): void {
   const W: usize = width, base = i8x16(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
   const turn = i8x16.max_u(base, i8x16.splat(<i8>(16 - width)));
   const rest = i8x16.lt_u(base, i8x16.splat(<i8>(16 - width)));
-  let from = src + <usize>n * W, to = dst + (<usize>n << 4);
-  for (; from > src && from - src >= 16; from -= W) {
+  for (let from = src + <usize>n * W, to = dst + (<usize>n << 4); from > src; from -= W) {
     const v = i8x16.swizzle(v128.load(from - 16), turn);
     to -= 16;
     v128.store(to, v128.bitselect(i8x16.lt_s(v, i8x16.splat(0)), v, rest));
-  }
-  for (; from > src; from -= W) { // the first values: 16 bytes would start before the source
-    let low: u64 = 0, high: i64 = 0;
-    const p = from - W;
-    high = <i64>load<i8>(p) >> 7; low = <u64>high;
-    for (let k: usize = 0; k < W; k++) {
-      high = (high << 8) | <i64>(low >> 56);
-      low = (low << 8) | <u64>load<u8>(p + k);
-    }
-    to -= 16;
-    store<u64>(to, low); store<i64>(to, high, 8);
   }
 }
 

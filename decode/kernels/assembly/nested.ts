@@ -148,7 +148,7 @@ export function findRow(rep: usize, n: u32, k: u32): u32 {
     acc |= x << nb;
     if (nb + c >= 64) {
       store<u64>(out, acc); out += 8;
-      acc = x >> 1 >> (63 - nb);
+      acc = x >> (64 - nb);
     }
     nb = (nb + c) & 63;
   }
@@ -213,7 +213,13 @@ export function nestedValidity(
     const e0 = match(r, d, re, de, R, true), e1 = match(r + 16, d + 16, re, de, R, true);
     const e2 = match(r + 32, d + 32, re, de, R, true), e3 = match(r + 48, d + 48, re, de, R, true);
     const s = matchMask(r, d, rm, dm, R, true), e = mask64(e0, e1, e2, e3), c = <usize>popcnt(s);
-    if (c <= 8 || i >= safe) offsetsOf(s, e, total, out);
+    if ((s & e) == ALL) { // one element each
+      let x = i32x4.add(i32x4.splat(total), i32x4(0, 1, 2, 3));
+      for (let k: usize = 0; k < 256; k += 16) {
+        v128.store(out + k, x);
+        x = i32x4.add(x, i32x4.splat(4));
+      }
+    } else if (c <= 10 || i >= safe) offsetsOf(s, e, total, out);
     else {
       const c1 = <u32>popcnt(e & 0xffff), c2 = <u32>popcnt(e & 0xffffffff), c3 = <u32>popcnt(e & 0xffffffffffff);
       const s1 = <usize>popcnt(s & 0xffff), s2 = <usize>popcnt(s & 0xffffffff), s3 = <usize>popcnt(s & 0xffffffffffff);

@@ -45,8 +45,8 @@ export function plainBytes(view: MemoryView, state: number, mark: number): numbe
 export function lengthsTotal(view: MemoryView, lengths: number, n: number): number {
   let total = 0;
   for (let p = lengths; p < lengths + 4 * n; p += 4) {
-    total += view.u32(p);
-    if (view.u32(p) > OFFSET_MAX || total > OFFSET_MAX) return E_LENGTH;
+    total += view.u32(p); // a negative length alone is over the maximum
+    if (total > OFFSET_MAX) return E_LENGTH;
   }
   return total;
 }
