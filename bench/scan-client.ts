@@ -6,6 +6,7 @@
 import { createHash, type Hash } from 'node:crypto';
 import { openSource, Scan, ScanEngine, type Source } from '../daemon/index.ts';
 import { canonicalLines } from '../daemon/output/canonical-text.ts';
+import { batchRanges } from '../daemon/scan/slots.ts';
 import type { Flow } from '../daemon/scan/streams.ts';
 import type { ChunkSpec, FileMetadata } from '../decode/index.ts';
 import { type FileVersion, newLedger, PREFETCH_DEPTH_DEFAULT, RangeFetch, type ScanPlan } from '../fetcher/index.ts';
@@ -101,10 +102,11 @@ async function digest({ engine, source }: Client): Promise<Record<string, string
   const hashes = new Map<string, Hash>();
   const run = await Scan.open(engine, source);
   for (let batch = await run.nextBatch(); batch !== undefined; batch = await run.nextBatch()) {
-    for (const slice of batch.columns) {
-      const { name } = slice.column;
+    const ranges = batchRanges(batch);
+    for (const field of run.fields) {
+      const { name } = field;
       if (!hashes.has(name)) hashes.set(name, createHash('sha256'));
-      hashes.get(name)!.update(canonicalLines(engine.pool, slice));
+      hashes.get(name)!.update(canonicalLines(engine.pool, field, ranges));
     }
     batch.release();
   }

@@ -14,7 +14,7 @@ import {
   Struct,
   type Vector,
 } from 'apache-arrow';
-import type { DictionaryValues, Pool } from '../../decode/index.ts';
+import type { DictionaryValues, Field, Pool } from '../../decode/index.ts';
 import type { Batch } from '../scan/segments.ts';
 import { batchRanges, elementsOf, rangeOf, type SlotRange, type SlotRanges, validityOf } from '../scan/slots.ts';
 import type { ArrowNode } from './arrow-type.ts';
@@ -41,6 +41,11 @@ export class ArrowBatchBuilder {
       nodes.map((node) => node.field),
       metadata,
     );
+  }
+
+  /** The fields that it makes columns of. */
+  get fields(): readonly Field[] {
+    return this.#nodes.map((node) => node.source);
   }
 
   build(batch: Batch): RecordBatch {

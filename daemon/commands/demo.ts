@@ -116,7 +116,7 @@ async function timedScan(engine: ScanEngine, source: Source, options: ScanOption
 async function checksumScan(engine: ScanEngine, source: Source, options: ScanOptions): Promise<ColumnChecksum[]> {
   const scan = await Scan.open(engine, source, options);
   try {
-    const sink = new ChecksumSink(engine.pool, scan.plan.columns);
+    const sink = new ChecksumSink(engine.pool, scan.fields);
     for (let batch = await scan.nextBatch(); batch !== undefined; batch = await scan.nextBatch()) {
       try {
         await sink.write(batch);

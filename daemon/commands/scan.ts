@@ -154,20 +154,20 @@ function makeSink(
   toFile: boolean,
   options: OptionValues,
 ): Sink {
-  const { columns } = scan.plan;
+  const { fields } = scan;
   switch (format) {
     case 'arrow':
       return new ArrowStreamSink(scan.schema, (batch) => scan.toArrow(batch), output);
     case 'csv':
-      return new LineSink(engine.pool, csvFormat(columns), output);
+      return new LineSink(engine.pool, fields, csvFormat(fields), output);
     case 'ndjson':
-      return new LineSink(engine.pool, ndjsonFormat(columns), output);
+      return new LineSink(engine.pool, fields, ndjsonFormat(fields), output);
     case 'table': {
       const terminal = !toFile && process.stdout.isTTY && options.json !== true;
-      return new TableSink(engine.pool, columns, output, terminal ? process.stdout.columns : Number.POSITIVE_INFINITY);
+      return new TableSink(engine.pool, fields, output, terminal ? process.stdout.columns : Number.POSITIVE_INFINITY);
     }
     case 'checksum':
-      return new ChecksumSink(engine.pool, columns);
+      return new ChecksumSink(engine.pool, fields);
     case 'count':
       throw new Error('rows are not read to count them');
   }

@@ -2,32 +2,30 @@
  * Values as canonical text, one form per value whatever reader decoded it: the text that column checksums are made
  * of, so that two readers, or two copies of a file, can be compared by a hash per column. Driven by the file's
  * schema: stored integers for decimals, dates and times, IEEE bits for floats (every NaN alike), JSON strings for
- * text, lower-case hex for other bytes, `null` for nulls. A column's checksum is the SHA-256 of its values' texts,
+ * text, lower-case hex for other bytes, `null` for nulls, `[...]` for lists, `[[key,value],...]` for maps and
+ * `{"name":value,...}` for groups. A column's checksum is the SHA-256 of its values' texts,
  * each followed by a line feed.
  */
-import { type LeafColumn, Physical, type Pool } from '../../decode/index.ts';
-import type { ColumnSlice } from '../scan/segments.ts';
+import { type Field, type LeafColumn, Physical, type Pool, type Segment } from '../../decode/index.ts';
+import type { SlotRanges } from '../scan/slots.ts';
+import { slotTexts } from './slot-texts.ts';
 
-/** The texts of a slice's values, each followed by a line feed. */
-export function canonicalLines(pool: Pool, slice: ColumnSlice): string {
-  const text = textOf(slice.column, pool, slice);
-  const { segment, start, rows } = slice;
-  let out = '';
-  for (let row = start; row < start + rows; row++) {
-    const isNull = segment.validity !== 0 && ((pool.u8[segment.validity + (row >>> 3)]! >>> (row & 7)) & 1) === 0;
-    out += isNull ? 'null\n' : `${text(row)}\n`;
-  }
-  return out;
+/** The texts of a field's values in a batch, each followed by a line feed. Throws METADATA. */
+export function canonicalLines(pool: Pool, field: Field, ranges: SlotRanges): string {
+  const lines = slotTexts(pool, field, ranges, {
+    leaf: ({ leaf }, { segment }) => textOf(leaf, pool, segment),
+    pair: (key, value) => (value === undefined ? `[${key}]` : `[${key},${value}]`),
+  });
+  return lines.length === 0 ? '' : `${lines.join('\n')}\n`;
 }
 
-type Text = (row: number) => string;
+type Text = (slot: number) => string;
 
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('hex');
 // A leading U+FEFF is part of the value: the decoder must not take it for a mark.
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-function textOf(column: LeafColumn, pool: Pool, slice: ColumnSlice): Text {
-  const { segment } = slice;
+function textOf(column: LeafColumn, pool: Pool, segment: Segment): Text {
   const kind = column.logicalType?.kind;
   const unsigned = column.logicalType?.kind === 'INTEGER' && !column.logicalType.signed;
   const view = new DataView(pool.u8.buffer);
@@ -50,7 +48,7 @@ function textOf(column: LeafColumn, pool: Pool, slice: ColumnSlice): Text {
     case Physical.DOUBLE:
       return (row) => double(view.getBigUint64(word(row), true), view.getFloat64(word(row), true));
     default: {
-      const bytes = bytesOf(pool, slice);
+      const bytes = bytesOf(pool, segment);
       if (kind === 'DECIMAL') return (row) => bigEndian(bytes(row));
       if (kind === 'FLOAT16') return (row) => half(view.getUint16(word(row), true));
       if (kind === 'STRING' || kind === 'ENUM' || kind === 'JSON') {
@@ -61,8 +59,7 @@ function textOf(column: LeafColumn, pool: Pool, slice: ColumnSlice): Text {
   }
 }
 
-function bytesOf(pool: Pool, slice: ColumnSlice): (row: number) => Uint8Array {
-  const { segment } = slice;
+function bytesOf(pool: Pool, segment: Segment): (row: number) => Uint8Array {
   const { u8, u32 } = pool;
   if (segment.layout === 'fixed') {
     const { width } = segment;

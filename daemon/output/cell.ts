@@ -33,13 +33,15 @@ export interface CellMemory {
 export type CellWriter = (row: number, out: Uint8Array, at: number) => number;
 
 export interface Cell {
-  /** `number` and `boolean` may stand bare in JSON, unless a float is not finite; `text` is any UTF-8; the rest plain ASCII. */
-  readonly kind: 'number' | 'float' | 'boolean' | 'ascii' | 'text';
+  /** `number` and `boolean` may stand bare in JSON, unless a float is not finite; `text` and `json` are any UTF-8; the rest plain ASCII. */
+  readonly kind: 'number' | 'float' | 'boolean' | 'ascii' | 'text' | 'json';
   /** Bytes that `write` takes at most: the same for all rows, or what the row's value says. */
   readonly bytesMax: number | ((row: number) => number);
   readonly write: CellWriter;
-  /** For `text`: where a row's bytes lie, so that a format can escape while it copies. */
+  /** For `text` and `json`: where a row's bytes lie, so that a format can escape while it copies. */
   readonly span?: ByteSpan;
+  /** What the span's addresses are of, when not of the pool. */
+  readonly memory?: Uint8Array;
 }
 
 /** Address of a value and its length, by row; one object, so that a call makes none. */

@@ -1,7 +1,8 @@
 /** A SHA-256 of the canonical texts of each column's values (canonical-text.ts), and how many there are. */
 import { createHash } from 'node:crypto';
-import type { LeafColumn, Pool } from '../../decode/index.ts';
+import type { Field, Pool } from '../../decode/index.ts';
 import type { Batch } from '../scan/segments.ts';
+import { batchRanges, rangeOf, validityOf } from '../scan/slots.ts';
 import { canonicalLines } from './canonical-text.ts';
 import type { Sink } from './sink.ts';
 
@@ -14,23 +15,28 @@ export interface ColumnChecksum {
 
 export class ChecksumSink implements Sink {
   readonly #pool: Pool;
+  readonly #fields: readonly Field[];
   readonly #columns: ReadonlyArray<{ readonly name: string; rows: number; nulls: number }>;
   readonly #hashes;
 
-  constructor(pool: Pool, columns: readonly LeafColumn[]) {
+  constructor(pool: Pool, fields: readonly Field[]) {
     this.#pool = pool;
-    this.#columns = columns.map(({ name }) => ({ name, rows: 0, nulls: 0 }));
-    this.#hashes = columns.map(() => createHash('sha256'));
+    this.#fields = fields;
+    this.#columns = fields.map(({ name }) => ({ name, rows: 0, nulls: 0 }));
+    this.#hashes = fields.map(() => createHash('sha256'));
   }
 
   async begin(): Promise<void> {}
 
   async write(batch: Batch): Promise<void> {
-    for (const [k, slice] of batch.columns.entries()) {
-      this.#hashes[k]!.update(canonicalLines(this.#pool, slice));
+    const ranges = batchRanges(batch);
+    for (const [k, field] of this.#fields.entries()) {
+      this.#hashes[k]!.update(canonicalLines(this.#pool, field, ranges));
+      const { segment, start, count } = rangeOf(field, ranges);
       const column = this.#columns[k]!;
-      column.rows += slice.rows;
-      column.nulls += countNulls(this.#pool, slice.segment.validity, slice.start, slice.rows);
+      column.rows += count;
+      const validity = field.kind === 'leaf' ? segment.validity : validityOf(field, ranges);
+      column.nulls += countNulls(this.#pool, validity, start, count);
     }
   }
 

@@ -1,7 +1,8 @@
 /**
- * CSV with a header line: RFC 4180's quotes, lines that end with LF. A null is an empty field, an empty text is `""`.
+ * CSV with a header line: RFC 4180's quotes, lines that end with LF. A null is an empty field, an empty text is `""`; groups, lists
+ * and maps are JSON.
  */
-import type { LeafColumn } from '../../decode/index.ts';
+import type { Field as SchemaField } from '../../decode/index.ts';
 import { type ByteSpan, type Cell, copyBytes } from './cell.ts';
 import type { Field, LineFormat } from './row-text.ts';
 
@@ -14,18 +15,18 @@ for (const c of '",\n\r') SPECIAL[c.charCodeAt(0)] = 1;
 
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);
 
-export function csvFormat(columns: readonly LeafColumn[]): LineFormat {
+export function csvFormat(fields: readonly SchemaField[]): LineFormat {
   return {
-    head: bytesOf(`${columns.map((column) => csvText(column.name)).join(',')}\n`),
-    before: columns.map((_, k) => (k === 0 ? new Uint8Array(0) : Uint8Array.of(COMMA))),
+    head: bytesOf(`${fields.map((field) => csvText(field.name)).join(',')}\n`),
+    before: fields.map((_, k) => (k === 0 ? new Uint8Array(0) : Uint8Array.of(COMMA))),
     after: bytesOf('\n'),
     nothing: new Uint8Array(0),
     field: csvField,
   };
 }
 
-function csvField(cell: Cell, memory: Uint8Array): Field {
-  const { span, bytesMax } = cell;
+function csvField(cell: Cell, pool: Uint8Array): Field {
+  const { span, bytesMax, memory = pool } = cell;
   if (span === undefined) {
     if (typeof bytesMax === 'number') return { bytesMax, write: cell.write };
     return {

@@ -2,9 +2,10 @@
  * Rows as lines of text: runs a format's field writers over a batch, row by row, into one of two buffers; while one is
  * being handed over the other is filled. The rows' loop is synchronous and makes no objects.
  */
-import type { LeafColumn, Pool } from '../../decode/index.ts';
+import type { Pool, Field as SchemaField } from '../../decode/index.ts';
 import type { Batch } from '../scan/segments.ts';
-import { type Cell, cellOf } from './cell.ts';
+import type { Cell } from './cell.ts';
+import { fieldCells } from './field-cells.ts';
 import { TEXT_CHUNK_BYTES } from './limits.ts';
 import type { Output } from './output.ts';
 import type { Sink } from './sink.ts';
@@ -20,7 +21,7 @@ export interface Field {
 export interface LineFormat {
   /** Before the first row. */
   readonly head: Uint8Array;
-  /** What stands before each field, one for each column. */
+  /** What stands before each field. */
   readonly before: readonly Uint8Array[];
   /** After the last field. */
   readonly after: Uint8Array;
@@ -37,6 +38,7 @@ interface BatchField extends Field {
 
 export class LineSink implements Sink {
   readonly #pool: Pool;
+  readonly #fields: readonly SchemaField[];
   readonly #format: LineFormat;
   readonly #output: Output;
   #out = new Uint8Array(TEXT_CHUNK_BYTES);
@@ -44,8 +46,9 @@ export class LineSink implements Sink {
   #at = 0;
   #handing: Promise<void> = Promise.resolve();
 
-  constructor(pool: Pool, format: LineFormat, output: Output) {
+  constructor(pool: Pool, fields: readonly SchemaField[], format: LineFormat, output: Output) {
     this.#pool = pool;
+    this.#fields = fields;
     this.#format = format;
     this.#output = output;
   }
@@ -55,9 +58,8 @@ export class LineSink implements Sink {
   }
 
   async write(batch: Batch): Promise<void> {
-    const fields = batch.columns.map(({ column, segment, start }, k): BatchField => {
-      const field = this.#format.field(cellOf(column as LeafColumn, segment, this.#pool), this.#pool.u8);
-      return { ...field, first: start, validity: segment.validity, before: this.#format.before[k]! };
+    const fields = fieldCells(this.#pool, this.#fields, batch).map(({ cell, first, validity }, k): BatchField => {
+      return { ...this.#format.field(cell, this.#pool.u8), first, validity, before: this.#format.before[k]! };
     });
     for (let row = 0; row < batch.rows; ) {
       row = this.#fill(fields, row, batch.rows);

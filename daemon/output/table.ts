@@ -2,9 +2,9 @@
  * Rows as a table for people: aligned, cut to the terminal's width, columns that do not fit named below. The first rows
  * decide the widths, so that any number of rows can go through; control characters in values are shown, not sent.
  */
-import type { LeafColumn, Pool } from '../../decode/index.ts';
+import type { Field, Pool } from '../../decode/index.ts';
 import type { Batch } from '../scan/segments.ts';
-import { cellOf } from './cell.ts';
+import { fieldCells } from './field-cells.ts';
 import { TABLE_CELL_CHARACTERS, TABLE_SAMPLE_ROWS } from './limits.ts';
 import type { Output } from './output.ts';
 import { cutText, padText, printable, textWidth } from './printable.ts';
@@ -14,6 +14,7 @@ const GAP = '  ';
 
 export class TableSink implements Sink {
   readonly #pool: Pool;
+  readonly #fields: readonly Field[];
   readonly #names: readonly string[];
   readonly #output: Output;
   /** Columns of the terminal; Infinity where there is none. */
@@ -22,9 +23,10 @@ export class TableSink implements Sink {
   #sample: string[][] = [];
   #widths: number[] | undefined;
 
-  constructor(pool: Pool, columns: readonly LeafColumn[], output: Output, width: number) {
+  constructor(pool: Pool, fields: readonly Field[], output: Output, width: number) {
     this.#pool = pool;
-    this.#names = columns.map((column) => cutText(printable(column.name), TABLE_CELL_CHARACTERS));
+    this.#fields = fields;
+    this.#names = fields.map((field) => cutText(printable(field.name), TABLE_CELL_CHARACTERS));
     this.#output = output;
     this.#width = width;
   }
@@ -32,23 +34,19 @@ export class TableSink implements Sink {
   async begin(): Promise<void> {}
 
   async write(batch: Batch): Promise<void> {
-    const columns = batch.columns.map((slice, k) => {
-      const cell = cellOf(slice.column, slice.segment, this.#pool);
-      this.#right[k] = cell.kind === 'number' || cell.kind === 'float';
-      return { slice, cell };
-    });
+    const cells = fieldCells(this.#pool, this.#fields, batch);
+    for (const [k, { cell }] of cells.entries()) this.#right[k] = cell.kind === 'number' || cell.kind === 'float';
     const { u8 } = this.#pool;
     for (let row = 0; row < batch.rows; row++) {
-      const texts = columns.map(({ slice, cell }) => {
-        const place = slice.start + row;
-        const { validity } = slice.segment;
+      const texts = cells.map(({ cell, first, validity }) => {
+        const place = first + row;
         if (validity !== 0 && ((u8[validity + (place >>> 3)]! >>> (place & 7)) & 1) === 0) return 'NULL';
-        const { bytesMax, span } = cell;
+        const { bytesMax, span, memory = u8 } = cell;
         // Of a long text only the beginning is looked at: a character takes at most four bytes.
         if (span !== undefined) {
           const from = span.start(place);
-          const bytes = u8.slice(from, Math.min(span.end(place), from + 4 * TABLE_CELL_CHARACTERS + 4));
-          return cutText(printable(Buffer.from(bytes.buffer).toString('utf8')), TABLE_CELL_CHARACTERS);
+          const bytes = memory.slice(from, Math.min(span.end(place), from + 4 * TABLE_CELL_CHARACTERS + 4));
+          return cutText(printable(Buffer.from(bytes).toString('utf8')), TABLE_CELL_CHARACTERS);
         }
         const out = Buffer.allocUnsafe(typeof bytesMax === 'number' ? bytesMax : bytesMax(place));
         return cutText(out.toString('latin1', 0, cell.write(place, out, 0)), TABLE_CELL_CHARACTERS);

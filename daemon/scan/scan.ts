@@ -6,6 +6,7 @@
  * Batches are Arrow record batches that own their memory, unless `zeroCopy` asks for views of the pool.
  */
 import type { RecordBatch, Schema } from 'apache-arrow';
+import type { Field } from '../../decode/index.ts';
 import {
   type DepthChange,
   FetchError,
@@ -53,6 +54,8 @@ export type DisposableBatch = RecordBatch & Disposable;
 export class Scan {
   /** Of the first file, which gives the scan its columns. */
   readonly plan: ScanPlan;
+  /** The columns as the file means them: leaves, groups, lists and maps, in the order of the scan. */
+  readonly fields: readonly Field[];
   readonly schema: Schema;
   readonly #engine: ScanEngine;
   readonly #source: Source;
@@ -74,6 +77,7 @@ export class Scan {
     this.#source = source;
     this.#run = run;
     this.plan = plan;
+    this.fields = builder.fields;
     this.schema = builder.schema;
     this.#builder = builder;
     this.#zeroCopy = zeroCopy;

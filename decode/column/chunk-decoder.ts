@@ -373,11 +373,12 @@ export class ChunkDecoder {
   /** Gives everything back, except a dictionary that a segment given out names: it belongs to who got the segment. */
   close(): void {
     const { pool } = this.#environment;
+    this.#nested?.close();
     if (this.#open !== undefined) this.#closePage(this.#open);
     // pages before the window: one that was put back may have bytes of it to restore
     this.#pages.close(this.#dictionaryGivenOut);
     this.#dropWindow();
-    if (this.#segment !== undefined) pool.free(this.#segment.slab, this.#segment.slabBytes);
+    if (this.#segment !== undefined) freeSegment(pool, this.#segment);
     this.#segment = undefined;
     if (this.#states !== 0) pool.free(this.#states, STATES.size);
     if (this.#hybrid !== 0) pool.free(this.#hybrid, HYBRID.size);

@@ -142,7 +142,7 @@ export class NestedPages {
     if (!window.closed && window.decoded > window.accepted) this.#acceptRows(window, window.accepted);
     if (window.target.dense < window.valid) {
       const result = this.#decodeValues(open.values, window);
-      if (result !== 'go') return result;
+      if (result !== 'go' || window.target.dense < window.valid) return result;
     }
     if (window.closed) {
       this.#finishing = true;

@@ -159,9 +159,23 @@ export class NestedWindow {
     let bytes = nullable ? bitmapBytes(slots) : 0;
     for (const [k, node] of nodes.entries())
       bytes += nodeBytes(node.kind === 'list', node.valid > node.slot, counts[k]!);
-    const structure = pool.allocate(Math.max(1, bytes));
+    const structureBytes = Math.max(1, bytes);
+    const structure = pool.allocate(structureBytes);
     if (structure === 0) return undefined;
-    let at = structure;
+    try {
+      return this.#fill(counts, slots, nullable, { address: structure, bytes: structureBytes });
+    } catch (error) {
+      pool.free(structure, structureBytes);
+      throw error;
+    }
+  }
+
+  /** Writes Arrow's structure to its slab and spreads the values. */
+  #fill(counts: readonly number[], slots: number, nullable: boolean, slab: Slab): Segment {
+    const { kernels } = this.#environment;
+    const { shape, accepted: n, repetition: rep, definition: def } = this;
+    const { nodes, leafSlot } = shape.nested;
+    let at = slab.address;
     const made = nodes.map((node, k) => {
       const nodeSlots = counts[k]!;
       let validity = 0;
@@ -189,7 +203,7 @@ export class NestedWindow {
       if (nullCount > 0) this.#spread(validity, slots);
     }
     return this.#segment(
-      { slots, nodes: made, slabs: [{ address: structure, bytes: Math.max(1, bytes) }] },
+      { slots, nodes: made, slabs: [slab] },
       {
         nullCount,
         validity: nullCount > 0 ? validity : 0,
