@@ -14,7 +14,7 @@ export interface OracleColumn {
   readonly index: number;
   readonly name: string;
   /** The schema below it, for columns that are not flat. */
-  readonly nested?: unknown;
+  readonly nested?: { readonly logical?: { readonly t?: string } };
   readonly nulls?: number;
   /** Absent when readers do not agree. */
   readonly sha256?: string;
@@ -31,16 +31,11 @@ export interface CorpusFile {
   /** Where the file comes from, for people. */
   readonly origin: string;
   readonly expect: Expect;
-  /** Flat, and written with the encodings and codecs of this version only: there is no excuse for it. */
-  readonly isPlainFare: boolean;
   readonly oracle: Oracle | undefined;
 }
 
 /** Bytes: the cap that scans of corpus files are given. */
 export const MEMORY_BYTES = 256 << 20;
-
-const CODECS = new Set(['-', 'UNCOMPRESSED', 'SNAPPY', 'GZIP', 'BROTLI', 'ZSTD', 'LZ4_RAW']);
-const ENCODINGS = new Set(['-', 'PLAIN', 'PLAIN_DICTIONARY', 'RLE_DICTIONARY', 'RLE']);
 
 /** The folder to look in when none is named. */
 export function defaultCorpusFolder(): string {
@@ -62,24 +57,16 @@ export function readCorpus(folder: string): CorpusFile[] | undefined {
     sha12: place('sha12'),
     repo: place('repo'),
     source: place('source_path'),
-    nested: place('nested'),
-    codecs: place('codecs'),
-    encodings: place('page_encodings'),
     expect: place('expect'),
   };
   return lines.map((line) => {
     const cells = line.split('\t');
     const cell = (name: keyof typeof at): string => cells[at[name]] ?? '';
-    const list = (name: keyof typeof at): string[] => cell(name).split(',');
     return {
       sha12: cell('sha12'),
       path: join(folder, 'files', `${cell('sha12')}.parquet`),
       origin: `${cell('repo')}:${cell('source')}`,
       expect: cell('expect') as Expect,
-      isPlainFare:
-        cell('nested') === 'n' &&
-        list('codecs').every((codec) => CODECS.has(codec)) &&
-        list('encodings').every((encoding) => ENCODINGS.has(encoding.replace(/^dict:/, ''))),
       oracle: readOracle(join(folder, 'oracle', `${cell('sha12')}.json`)),
     };
   });

@@ -43,15 +43,18 @@ export function judge(file: CorpusFile, reading: FileReading, rssBytesMax: numbe
   if (reading.leakedBytes !== 0) return verdict(outcome, `${reading.leakedBytes} bytes of the pool did not come back`);
   if (reading.peakRssBytes > rssBytesMax) return verdict(outcome, `took ${reading.peakRssBytes} bytes of memory`);
   if (outcome === 'matched' && file.expect.endsWith('must-reject')) return verdict(outcome, 'accepted');
-  if (outcome !== 'matched' && file.expect === 'ok' && file.isPlainFare) {
-    return verdict(outcome, errors[0]!.message);
-  }
+  const excused = errors.every(
+    ({ code, reason }) => code === 'ENCRYPTED' || (code === 'UNSUPPORTED' && /LZO/.test(reason)),
+  );
+  if (outcome !== 'matched' && file.expect === 'ok' && !excused) return verdict(outcome, errors[0]!.message);
   return verdict(outcome);
 }
 
 function oracleColumn({ oracle }: CorpusFile, column: ColumnReading): OracleColumn | undefined {
+  // readers decode a variant's bytes; here they come as they are stored
   return oracle?.columns.find(
-    ({ index, nested, sha256 }) => index === column.topLevel && nested === undefined && sha256 !== undefined,
+    ({ index, nested, sha256 }) =>
+      index === column.topLevel && nested?.logical?.t !== 'VARIANT' && sha256 !== undefined,
   );
 }
 

@@ -1,19 +1,20 @@
 /**
  * Scans corpus files that its parent names, one after the other on one engine, as a user's process would: a file that
- * fails must leave the engine usable for the next. Each column is scanned alone, so that one that fails does not hide
+ * fails must leave the engine usable for the next. Each top-level field is scanned alone, so that one that fails does not hide
  * the others, then all that can be read are scanned together. Says what came out; the parent judges.
  */
 import { createHash, type Hash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { DecodeError, FetchError, openSource, Scan, ScanEngine, type Source } from '../daemon/index.ts';
 import { canonicalLines } from '../daemon/output/canonical-text.ts';
-import type { FileMetadata, LeafColumn } from '../decode/index.ts';
+import { batchRanges } from '../daemon/scan/slots.ts';
+import type { FileMetadata, LeafColumn, SchemaNode } from '../decode/index.ts';
 import { MEMORY_BYTES } from './corpus-files.ts';
 
 export interface ColumnReading {
-  /** Index among the leaves, and among the top-level fields when it is one itself. */
+  /** Index of its first leaf, and among the top-level fields. */
   readonly leaf: number;
-  readonly topLevel: number | undefined;
+  readonly topLevel: number;
   readonly name: string;
   readonly rows: number;
   readonly nulls: number;
@@ -78,25 +79,37 @@ async function readFile(path: string): Promise<FileReading> {
 
 async function readColumns(source: Source, metadata: FileMetadata): Promise<ColumnReading[]> {
   const readings: ColumnReading[] = [];
-  for (const leaf of metadata.leaves) {
-    process.send!({ column: leaf.name });
-    const topLevel = metadata.root.children.findIndex((node) => node.leaf === leaf);
+  for (const [topLevel, node] of metadata.root.children.entries()) {
+    const leaves = leavesOf(node);
+    if (leaves.length === 0) continue; // a group without fields has no bytes in the file
+    process.send!({ column: node.name });
     const values = new ColumnValues();
     let error: ReadingError | undefined;
     try {
-      await scanInto(source, [leaf.name], new Map([[leaf.index, values]]));
+      await scanInto(source, columnsFor(metadata, leaves), new Map([[leaves[0]!.index, values]]));
     } catch (cause) {
       error = readingError(cause);
     }
     readings.push({
-      leaf: leaf.index,
-      topLevel: topLevel < 0 ? undefined : topLevel,
-      name: leaf.name,
+      leaf: leaves[0]!.index,
+      topLevel,
+      name: node.name,
       ...values.digest(),
       ...(error === undefined ? {} : { error }),
     });
   }
   return readings;
+}
+
+function leavesOf(node: SchemaNode): LeafColumn[] {
+  return node.leaf === undefined ? node.children.flatMap(leavesOf) : [node.leaf];
+}
+
+/** Names that choose just these leaves; undefined, which is all of them, when names are not unique. */
+function columnsFor(metadata: FileMetadata, leaves: readonly LeafColumn[]): string[] | undefined {
+  const names = leaves.map(({ name }) => name);
+  const isUnique = names.every((name) => metadata.leaves.filter((leaf) => leaf.name === name).length === 1);
+  return isUnique ? names : undefined;
 }
 
 /** The columns that can be read, in one scan: what differs from reading each alone. */
@@ -105,19 +118,15 @@ async function readTogether(
   metadata: FileMetadata,
   alone: readonly ColumnReading[],
 ): Promise<string | undefined> {
-  const names = new Map<string, LeafColumn[]>();
-  for (const leaf of metadata.leaves) names.set(leaf.name, [...(names.get(leaf.name) ?? []), leaf]);
-  const readable = alone.filter(({ name, error }) => error === undefined && names.get(name)!.length === 1);
-  if (readable.length < 2) return undefined;
+  const readable = alone.filter(({ error }) => error === undefined);
+  const leaves = readable.flatMap(({ topLevel }) => leavesOf(metadata.root.children[topLevel]!));
+  const columns = columnsFor(metadata, leaves);
+  if (readable.length < 2 || columns === undefined) return undefined;
   // columns of different lengths are refused only when they are read together
   if (new Set(readable.map(({ rows }) => rows)).size > 1) return undefined;
   process.send!({ column: `${readable.length} columns together` });
   const values = new Map(readable.map(({ leaf }) => [leaf, new ColumnValues()]));
-  await scanInto(
-    source,
-    readable.map(({ name }) => name),
-    values,
-  );
+  await scanInto(source, columns, values);
   for (const { leaf, name, rows, sha256 } of readable) {
     const now = values.get(leaf)!.digest();
     if (now.sha256 !== sha256) return `${name}: ${now.rows} rows together, ${rows} alone, or other values`;
@@ -127,30 +136,38 @@ async function readTogether(
 
 class ColumnValues {
   readonly #hash: Hash = createHash('sha256');
-  #rows = 0;
+  rows = 0;
   #nulls = 0;
 
-  add(text: string, rows: number): void {
+  add(text: string): void {
     this.#hash.update(text);
-    this.#rows += rows;
     // a string is in quotes, so that only a null is this line
     if (text.includes('null\n')) this.#nulls += text.split('\n').filter((line) => line === 'null').length;
   }
 
   digest(): { rows: number; nulls: number; sha256: string } {
-    return { rows: this.#rows, nulls: this.#nulls, sha256: this.#hash.copy().digest('hex') };
+    return { rows: this.rows, nulls: this.#nulls, sha256: this.#hash.copy().digest('hex') };
   }
 }
 
-async function scanInto(source: Source, columns: readonly string[], values: ReadonlyMap<number, ColumnValues>) {
-  const scan = await Scan.open(engine, source, { columns });
+/** Scans the columns, all of them when none are named; values go by a field's first leaf. */
+async function scanInto(
+  source: Source,
+  columns: readonly string[] | undefined,
+  values: ReadonlyMap<number, ColumnValues>,
+): Promise<void> {
+  const scan = await Scan.open(engine, source, columns === undefined ? {} : { columns });
   try {
     for (;;) {
       const batch = await scan.nextBatch();
       if (batch === undefined) return;
       try {
-        for (const slice of batch.columns) {
-          values.get(slice.column.index)?.add(canonicalLines(engine.pool, slice), slice.rows);
+        const ranges = batchRanges(batch);
+        for (const field of scan.fields) {
+          const of = values.get(field.leaves[0]!.index);
+          if (of === undefined) continue;
+          of.rows += batch.rows;
+          canonicalLines(engine.pool, field, ranges, (lines) => of.add(lines));
         }
       } finally {
         batch.release();

@@ -2,7 +2,8 @@
  * `npm run corpus [-- --dir D] [--json] [--jobs n]`: scans every file of a corpus through the product's own path and
  * compares rows, nulls and checksums per column with the oracle. Scans run in child processes under a watchdog, so
  * that a crash or a hang is seen and put down to its file. Exits with 1 on wrong values, a crash, a hang, memory past
- * the cap, a file accepted that must be rejected, and a flat file of this version's encodings that does not match.
+ * the cap, a file accepted that must be rejected, and a file marked ok that does not match in every column (encrypted
+ * columns and LZO excepted).
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { availableParallelism } from 'node:os';

@@ -5,8 +5,8 @@
 import { createHash, type Hash } from 'node:crypto';
 import { type Table, Type } from 'apache-arrow';
 import { canonicalLines } from '../daemon/output/canonical-text.ts';
-import { buildFields } from '../decode/index.ts';
 import type { BytesOutput, DecodeEnvironment, LeafColumn, Segment } from '../decode/index.ts';
+import { buildFields } from '../decode/index.ts';
 import type { DuckdbScan } from './decode-duckdb.ts';
 import { decodeColumn, type LoadedFile, leafNamed } from './decode-ours.ts';
 import { readWithHyparquet } from './decode-peers.ts';
@@ -31,7 +31,8 @@ export function digestOurs(
   const field = buildFields(file.metadata.root, [leaf])[0]!;
   decodeColumn(environment, file, leaf, options, (segment: Segment) => {
     const { rows, values, width, data, layout } = segment;
-    text.update(canonicalLines(pool, field, new Map([[leaf.index, { segment, start: 0, count: rows }]])));
+    const ranges = new Map([[leaf.index, { segment, start: 0, count: rows }]]);
+    canonicalLines(pool, field, ranges, (lines) => text.update(lines));
     if (layout === 'fixed') raw.add(pool.u8.slice(values, values + rows * width));
     if (layout === 'bytes') {
       raw.addStrings(pool.u32.slice(values >>> 2, (values >>> 2) + rows + 1), pool.u8.slice(data));

@@ -106,7 +106,8 @@ async function digest({ engine, source }: Client): Promise<Record<string, string
     for (const field of run.fields) {
       const { name } = field;
       if (!hashes.has(name)) hashes.set(name, createHash('sha256'));
-      hashes.get(name)!.update(canonicalLines(engine.pool, field, ranges));
+      const hash = hashes.get(name)!;
+      canonicalLines(engine.pool, field, ranges, (lines) => hash.update(lines));
     }
     batch.release();
   }

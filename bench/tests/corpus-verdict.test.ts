@@ -9,7 +9,7 @@ const CAP = 1000;
 
 function file(changes: Partial<CorpusFile> = {}): CorpusFile {
   const oracle = { num_rows: 3, columns: [{ index: 0, name: 'a', nulls: 1, sha256: 'good' }] };
-  return { sha12: 's', path: 'p', origin: 'o', expect: 'ok', isPlainFare: true, oracle, ...changes };
+  return { sha12: 's', path: 'p', origin: 'o', expect: 'ok', oracle, ...changes };
 }
 
 function column(changes: Partial<ColumnReading> = {}): ColumnReading {
@@ -35,7 +35,7 @@ test('equal values match, any difference in rows, nulls or values is wrong', () 
 
 test('wrong values are wrong whatever else failed', () => {
   const columns = [column({ sha256: 'bad' }), column({ leaf: 1, topLevel: 1, error: error('UNSUPPORTED') })];
-  assert.equal(judge(file({ isPlainFare: false }), reading(columns), CAP).outcome, 'WRONG');
+  assert.equal(judge(file(), reading(columns), CAP).outcome, 'WRONG');
 });
 
 test('a file that must be rejected is accepted only when no column failed', () => {
@@ -48,17 +48,20 @@ test('a file that must be rejected is accepted only when no column failed', () =
   }
 });
 
-test('a file of plain fare has no excuse, another one may be unsupported', () => {
+test('only encrypted columns and LZO excuse a file that is ok', () => {
   const unsupported = reading([column({ error: error('UNSUPPORTED') })]);
   assert.equal(judge(file(), unsupported, CAP).failure, 'UNSUPPORTED in a');
-  const excused = judge(file({ isPlainFare: false }), unsupported, CAP);
-  assert.deepEqual([excused.outcome, excused.failure], ['unsupported', undefined]);
-  assert.deepEqual(excused.reasons, ['UNSUPPORTED: because']);
+  for (const excuse of [error('ENCRYPTED'), { ...error('UNSUPPORTED'), reason: 'codec LZO is not supported' }]) {
+    const excused = judge(file(), reading([column({ error: excuse })]), CAP);
+    assert.notEqual(excused.outcome, 'matched');
+    assert.equal(excused.failure, undefined);
+    assert.deepEqual(excused.reasons, [`${excuse.code}: ${excuse.reason}`]);
+  }
   assert.equal(judge(file(), reading([], { error: error('METADATA') }), CAP).failure, 'METADATA in a');
 });
 
 test('untyped errors, leaks and memory past the cap fail on any file', () => {
-  const anything = file({ expect: 'fuzz-any', isPlainFare: false });
+  const anything = file({ expect: 'fuzz-any' });
   const untyped = { message: 'TypeError: x', reason: 'x' };
   assert.equal(judge(anything, reading([column({ error: untyped })]), CAP).outcome, 'crash');
   assert.match(judge(anything, reading([column()], { leakedBytes: 1 }), CAP).failure!, /did not come back/);

@@ -7,16 +7,48 @@
  * each followed by a line feed.
  */
 import { type Field, type LeafColumn, Physical, type Pool, type Segment } from '../../decode/index.ts';
-import type { SlotRanges } from '../scan/slots.ts';
-import { slotTexts } from './slot-texts.ts';
+import { rangeOf, type SlotRange, type SlotRanges } from '../scan/slots.ts';
+import { slotTexts, type TextForm } from './slot-texts.ts';
 
-/** The texts of a field's values in a batch, each followed by a line feed. Throws METADATA. */
-export function canonicalLines(pool: Pool, field: Field, ranges: SlotRanges): string {
-  const lines = slotTexts(pool, field, ranges, {
+/**
+ * The texts of a field's values in a batch, each followed by a line feed, handed over in pieces of some tens of KiB:
+ * long values would make one large string otherwise. Throws METADATA.
+ */
+export function canonicalLines(pool: Pool, field: Field, ranges: SlotRanges, emit: (lines: string) => void): void {
+  let lines = '';
+  const add = (text: string): void => {
+    lines += text;
+    lines += '\n';
+    if (lines.length < PIECE_CHARACTERS) return;
+    emit(lines);
+    lines = '';
+  };
+  if (field.kind === 'leaf') addLeaf(pool, field.leaf, rangeOf(field, ranges), add);
+  else for (const text of slotTexts(pool, field, ranges, canonicalForm(pool))) add(text);
+  if (lines !== '') emit(lines);
+}
+
+const PIECE_CHARACTERS = 64 << 10;
+
+function addLeaf(
+  pool: Pool,
+  leaf: LeafColumn,
+  { segment, start, count }: SlotRange,
+  add: (text: string) => void,
+): void {
+  const text = textOf(leaf, pool, segment);
+  const { validity } = segment;
+  for (let slot = start; slot < start + count; slot++) {
+    const isNull = validity !== 0 && ((pool.u8[validity + (slot >>> 3)]! >>> (slot & 7)) & 1) === 0;
+    add(isNull ? 'null' : text(slot));
+  }
+}
+
+function canonicalForm(pool: Pool): TextForm {
+  return {
     leaf: ({ leaf }, { segment }) => textOf(leaf, pool, segment),
     pair: (key, value) => (value === undefined ? `[${key}]` : `[${key},${value}]`),
-  });
-  return lines.length === 0 ? '' : `${lines.join('\n')}\n`;
+  };
 }
 
 type Text = (slot: number) => string;
@@ -33,10 +65,13 @@ function textOf(column: LeafColumn, pool: Pool, segment: Segment): Text {
   switch (column.type) {
     case Physical.BOOLEAN:
       return (row) => String(((pool.u8[segment.values + (row >>> 3)]! >>> (row & 7)) & 1) === 1);
-    case Physical.INT32:
+    case Physical.INT32: {
+      // a narrow type is the low bits of what is stored, as in Arrow
+      const narrow = column.logicalType?.kind === 'INTEGER' ? 32 - Math.min(32, column.logicalType.bitWidth) : 0;
       return unsigned
-        ? (row) => String(view.getUint32(word(row), true))
-        : (row) => String(view.getInt32(word(row), true));
+        ? (row) => String((view.getUint32(word(row), true) << narrow) >>> narrow)
+        : (row) => String((view.getInt32(word(row), true) << narrow) >> narrow);
+    }
     case Physical.INT64:
       return unsigned
         ? (row) => String(view.getBigUint64(word(row), true))

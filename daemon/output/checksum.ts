@@ -31,7 +31,8 @@ export class ChecksumSink implements Sink {
   async write(batch: Batch): Promise<void> {
     const ranges = batchRanges(batch);
     for (const [k, field] of this.#fields.entries()) {
-      this.#hashes[k]!.update(canonicalLines(this.#pool, field, ranges));
+      const hash = this.#hashes[k]!;
+      canonicalLines(this.#pool, field, ranges, (lines) => hash.update(lines));
       const { segment, start, count } = rangeOf(field, ranges);
       const column = this.#columns[k]!;
       column.rows += count;
