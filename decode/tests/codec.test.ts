@@ -129,7 +129,7 @@ test('no compressor passes the ratio of its codec', () => {
 
 test('codecs by name', () => {
   for (const codec of CODECS) checkCodec(codec);
-  for (const codec of [Codec.LZO, Codec.LZ4, 8, 255, -1]) {
+  for (const codec of [Codec.LZO, 8, 255, -1]) {
     assert.throws(
       () => checkCodec(codec),
       (error) =>

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ChunkDecoder } from '../column/chunk-decoder.ts';
 import { DecodeError } from '../errors.ts';
-import { Codec, Encoding, nameOf } from '../format/enums.ts';
+import { Codec, Encoding, nameOf, Physical } from '../format/enums.ts';
 import { assertDecodes, LINES, runChunk, specOf } from './chunk-run.ts';
 import {
   assertRefused,
@@ -17,6 +17,8 @@ import {
   NUMBERS,
   OPTIONAL,
   refuses,
+  STRING,
+  STRINGS,
 } from './hostile-chunk.ts';
 import type { Tree } from './thrift-twin.ts';
 import { CODECS, compress, type PagePlan, writeChunk } from './writer/index.ts';
@@ -283,15 +285,7 @@ test('any changed bit of a page with a CRC is found', () => {
 });
 
 // ---- what is not supported
-for (const encoding of [
-  Encoding.BIT_PACKED,
-  Encoding.DELTA_BINARY_PACKED,
-  Encoding.DELTA_LENGTH_BYTE_ARRAY,
-  Encoding.DELTA_BYTE_ARRAY,
-  Encoding.BYTE_STREAM_SPLIT,
-  1,
-  99,
-]) {
+for (const encoding of [Encoding.BIT_PACKED, 1, 99]) {
   refuses(`values in encoding ${nameOf(Encoding, encoding)}`, {
     plan: numbers({ rows: 60 }, { encoding }),
     code: 'UNSUPPORTED',
@@ -299,11 +293,29 @@ for (const encoding of [
     page: 1,
   });
 }
-refuses('definition levels in encoding BIT_PACKED', {
-  plan: gaps(v1('definition_level_encoding', Encoding.BIT_PACKED)),
-  code: 'UNSUPPORTED',
-  says: /definition levels in encoding BIT_PACKED \(expected RLE\)/,
-});
+for (const [encoding, column, values, expected] of [
+  [Encoding.DELTA_BINARY_PACKED, STRING, STRINGS, 'INT32 or INT64'],
+  [Encoding.DELTA_BINARY_PACKED, BOOLEAN, BITS, 'INT32 or INT64'],
+  [Encoding.DELTA_LENGTH_BYTE_ARRAY, INT64, NUMBERS, 'BYTE_ARRAY'],
+  [Encoding.DELTA_BYTE_ARRAY, INT64, NUMBERS, 'BYTE_ARRAY or FIXED_LEN_BYTE_ARRAY'],
+  [Encoding.BYTE_STREAM_SPLIT, STRING, STRINGS, 'a fixed-width type'],
+  [Encoding.BYTE_STREAM_SPLIT, BOOLEAN, BITS, 'a fixed-width type'],
+  [Encoding.RLE, STRING, STRINGS, 'BOOLEAN'],
+] as const) {
+  refuses(`${nameOf(Encoding, encoding)} on ${nameOf(Physical, column.physical)}`, {
+    plan: { column, values, pages: [{ rows: 60 }, { encoding, values: () => new Uint8Array(40) }] },
+    code: 'PAGE_HEADER',
+    says: new RegExp(`encoding ${nameOf(Encoding, encoding)} on .* \\(expected ${expected}\\)`),
+    page: 1,
+  });
+}
+for (const encoding of [Encoding.PLAIN, Encoding.DELTA_BINARY_PACKED, 99]) {
+  refuses(`definition levels in encoding ${nameOf(Encoding, encoding)}`, {
+    plan: gaps(v1('definition_level_encoding', encoding)),
+    code: 'LEVELS',
+    says: /levels in encoding \w+ \(expected RLE or BIT_PACKED\)/,
+  });
+}
 refuses('RLE on numbers', {
   plan: numbers({ encoding: Encoding.RLE }),
   code: 'PAGE_HEADER',
@@ -314,7 +326,7 @@ refuses('dictionary indices of booleans', {
   code: 'PAGE_HEADER',
   says: /booleans can not be dictionary-encoded/,
 });
-for (const codec of [Codec.LZO, Codec.LZ4, 8, -1]) {
+for (const codec of [Codec.LZO, 8, -1]) {
   test(`codec ${nameOf(Codec, codec)} is refused before anything is allocated`, () => {
     const plan = { ...numbers({}), codec };
     const before = pool.usedBytes;

@@ -69,17 +69,17 @@ for (const version of [1, 2] as const) {
 refuses('a length of V1 levels past the end of the page', {
   plan: gaps({ plain: (body) => join([u32(body.length - 3), body.subarray(4)]) }),
   code: 'LEVELS',
-  says: /definition levels of 543 bytes in a page of 546/,
+  says: /levels of 543 bytes in a page of 546/,
 });
 refuses('a length of V1 levels of 4 GiB', {
   plan: gaps({ plain: (body) => join([u32(2 ** 32 - 1), body.subarray(4)]) }),
   code: 'LEVELS',
-  says: /definition levels of 4294967295 bytes/,
+  says: /levels of 4294967295 bytes/,
 });
 refuses('a V1 page that ends before the length of its levels', {
   plan: gaps({ plain: () => new Uint8Array(3) }),
   code: 'LEVELS',
-  says: /the page ends before its definition levels/,
+  says: /the page ends before its levels/,
 });
 test('a run of levels longer than the page needs is no error', () => {
   const plan = { column: OPTIONAL, values: NUMBERS, pages: [{ levels: () => rleRun(1, 2 ** 30, 1) }] };
