@@ -53,13 +53,16 @@ function addLeaf(byName: Map<string, Set<LeafColumn>>, name: string, leaf: LeafC
   else leaves.add(leaf);
 }
 
-/** Names shown when none is near. */
-const EXAMPLES_MAX = 8;
+/** Characters of the list of names that an error shows, and of one name in it. */
+const LIST_CHARACTERS_MAX = 400;
+const NAME_CHARACTERS_MAX = 80;
 /** Names compared to find the nearest: tables of 100,000 columns must not make a typing error slow. */
 const COMPARED_MAX = 20_000;
+/** Characters of a name for each that may be wrong in it: another letter in a name of two is another name. */
+const CHARACTERS_PER_EDIT = 3;
 
 function unknownColumn(name: string, known: readonly string[]): FetchError {
-  const limit = Math.max(2, Math.floor(name.length / 3));
+  const limit = Math.floor(name.length / CHARACTERS_PER_EDIT);
   let nearest: string | undefined;
   let least = limit + 1;
   for (const candidate of known.slice(0, COMPARED_MAX)) {
@@ -69,13 +72,19 @@ function unknownColumn(name: string, known: readonly string[]): FetchError {
       nearest = candidate;
     }
   }
-  const hint =
-    nearest !== undefined
-      ? `did you mean ${quote(nearest)}?`
-      : known.length === 0
-        ? 'the file has no columns'
-        : `columns are ${known.slice(0, EXAMPLES_MAX).map(quote).join(', ')}${known.length > EXAMPLES_MAX ? ', …' : ''}`;
-  return new FetchError('COLUMN', `no column ${quote(name)}; ${hint}`);
+  const hint = nearest === undefined ? '' : `did you mean ${quote(nearest)}? `;
+  return new FetchError('COLUMN', `no column ${quote(name)}; ${hint}${listOf(known)}`);
+}
+
+function listOf(known: readonly string[]): string {
+  if (known.length === 0) return 'the file has no columns';
+  let text = '';
+  for (const [k, name] of known.entries()) {
+    const shown = name.length > NAME_CHARACTERS_MAX ? quote(`${name.slice(0, NAME_CHARACTERS_MAX)}…`) : quote(name);
+    if (text.length + shown.length > LIST_CHARACTERS_MAX) return `columns are ${text}, … (${known.length - k} more)`;
+    text += k === 0 ? shown : `, ${shown}`;
+  }
+  return `columns are ${text}`;
 }
 
 /** Levenshtein distance, or limit + 1 when it is larger than the limit. */

@@ -7,7 +7,8 @@ export type FetchErrorCode =
   | 'NOT_FOUND' // no such file in the source
   | 'COLUMN' // the file has no such column
   | 'OPTION' // an option's value is outside its bounds
-  | 'REFUSED' // the server refused the connection or the handshake
+  | 'HOST' // the host's name has no address
+  | 'REFUSED' // the connection or the handshake was refused
   | 'ACCESS' // stale generation, unknown rkey, or range outside the file
   | 'STALE' // the file changed since it was opened
   | 'SERVER' // the server could not read its storage
@@ -23,10 +24,18 @@ export class FetchError extends Error {
   override readonly name = 'FetchError';
   readonly code: FetchErrorCode;
   readonly retryable: boolean;
+  /** The message without its prefix. */
+  readonly reason: string;
 
   constructor(code: FetchErrorCode, reason: string, options: { retryable?: boolean; cause?: unknown } = {}) {
     super(`fetch ${code}: ${reason}`, options.cause === undefined ? {} : { cause: options.cause });
     this.code = code;
     this.retryable = options.retryable ?? false;
+    this.reason = reason;
+  }
+
+  /** The same error with the file that it is about in front. */
+  located(file: string): FetchError {
+    return new FetchError(this.code, `${file}: ${this.reason}`, { retryable: this.retryable, cause: this });
   }
 }

@@ -8,9 +8,12 @@ export type ServeErrorCode =
 export class ServeError extends Error {
   override readonly name = 'ServeError';
   readonly code: ServeErrorCode;
+  /** The message without its prefix. */
+  readonly reason: string;
 
   constructor(code: ServeErrorCode, reason: string, options: { cause?: unknown } = {}) {
     super(`serve ${code}: ${reason}`, options);
     this.code = code;
+    this.reason = reason;
   }
 }

@@ -18,7 +18,13 @@ export interface OpenFile {
 
 type OpenCallback = (error: string | undefined, opened: OpenFile | undefined) => void;
 
-const CHANGED = 'the file has changed since the server looked at it';
+const CHANGED = 'the file has changed since the server started: restart qanat serve to serve the new one';
+
+/** What a peer is told; the file's place on this machine is not its business. */
+function openFault({ code }: NodeJS.ErrnoException): string {
+  if (code === 'ENOENT' || code === 'ENOTDIR') return 'the file is gone since the server started: restart qanat serve';
+  return code === 'ELOOP' ? CHANGED : `the server can't open it (${code})`;
+}
 
 /** No link swapped in after the scan is followed, and a pipe swapped in does not block. */
 const OPEN_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
@@ -51,7 +57,7 @@ export class OpenFiles {
     }
     this.#opening.set(file, [callback]);
     open(file.localPath, OPEN_FLAGS, (error, fd) => {
-      if (error !== null) this.#settle(file, error.message, undefined);
+      if (error !== null) this.#settle(file, openFault(error), undefined);
       else this.#checkOpened(file, fd);
     });
   }

@@ -56,18 +56,19 @@ export class QueuePairServer implements ResponderHost {
       this.#responders.add(new QueuePairResponder(socket, this));
       counters.connections = this.#responders.size;
     });
-    this.#server.on('error', (error) => log('listener', '', error.message));
   }
 
   /** Starts to listen. Throws ServeError LISTEN. */
   listen(host: string, port: number): Promise<AddressInfo> {
     return new Promise((resolve, reject) => {
-      const failed = (cause: Error): void => {
-        reject(new ServeError('LISTEN', `${host}:${port}: ${cause.message}`, { cause }));
+      const failed = (cause: NodeJS.ErrnoException): void => {
+        const why = cause.code === 'EADDRINUSE' ? 'the address is in use (EADDRINUSE)' : cause.message;
+        reject(new ServeError('LISTEN', `${host}:${port}: ${why}`, { cause }));
       };
       this.#server.once('error', failed);
       this.#server.listen({ host, port, backlog: BACKLOG }, () => {
         this.#server.off('error', failed);
+        this.#server.on('error', (error) => this.log('listener', '', error.message));
         resolve(this.#server.address() as AddressInfo);
       });
     });

@@ -28,15 +28,23 @@ const FOLDERS_DEEP_MAX = 64;
  */
 export async function scanRoots(roots: readonly string[], options: { all: boolean }): Promise<ScannedRoots> {
   if (roots.length === 0) throw new ServeError('ROOT', 'nothing to serve');
-  const names = new Set<string>();
+  const names = new Map<string, string>();
   const scan = new Scan(options.all);
   for (const root of roots) {
     const resolved = await resolveRoot(root);
     // The name as given, even if it is a link: that is what people know it by.
     const name = basename(resolve(root));
     if (name === '') throw new ServeError('ROOT', `${root} has no name to appear under`);
-    if (names.has(name)) throw new ServeError('NAMES', `two roots would appear as ${JSON.stringify(name)}`);
-    names.add(name);
+    const other = names.get(name);
+    if (other === resolved.path) throw new ServeError('NAMES', `${root} is named twice: name it once`);
+    if (other !== undefined) {
+      throw new ServeError(
+        'NAMES',
+        `${other} and ${resolved.path} would both appear as ${JSON.stringify(name)}: rename one, serve it through a ` +
+          'link of another name, or start a server for each',
+      );
+    }
+    names.set(name, resolved.path);
     if (resolved.isFolder) {
       scan.root = resolved.path;
       await scan.folder(resolved.path, roots.length === 1 ? '' : `${name}/`, [resolved.path]);
@@ -56,7 +64,20 @@ async function resolveRoot(root: string): Promise<{ path: string; isFolder: bool
     return { path, isFolder: found.isDirectory() };
   } catch (cause) {
     if (cause instanceof ServeError) throw cause;
-    throw new ServeError('ROOT', `${root}: ${(cause as Error).message}`, { cause });
+    throw new ServeError('ROOT', `${root} ${rootFault(cause as NodeJS.ErrnoException)}`, { cause });
+  }
+}
+
+function rootFault({ code, message }: NodeJS.ErrnoException): string {
+  switch (code) {
+    case 'ENOENT':
+      return 'does not exist';
+    case 'ENOTDIR':
+      return 'does not exist: what is above it is a file';
+    case 'EACCES':
+      return 'may not be read by this user';
+    default:
+      return `can't be served: ${message}`;
   }
 }
 
@@ -97,7 +118,7 @@ class Scan {
     let isFolder = entry.isDirectory();
     let isFile = entry.isFile();
     if (!isFolder && !this.#all && !isParquetPath(path) && !entry.isSymbolicLink()) {
-      this.#skip(path, 'it is not named as Parquet');
+      this.#skip(path, unnamed(path));
       return;
     }
     if (entry.isSymbolicLink()) {
@@ -123,7 +144,7 @@ class Scan {
     } else if (!isFile) {
       this.#skip(path, 'it is neither a file nor a folder');
     } else if (!this.#all && !isParquetPath(path)) {
-      this.#skip(path, 'it is not named as Parquet');
+      this.#skip(path, unnamed(path));
     } else {
       await this.file(localPath, path);
     }
@@ -147,6 +168,11 @@ class Scan {
   #skip(path: string, reason: string): void {
     this.skipped.push({ path, reason });
   }
+}
+
+/** Why a file is not taken for Parquet. */
+function unnamed(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1).startsWith('.') ? 'it is hidden' : 'it is not named as Parquet';
 }
 
 function decodeName(name: Uint8Array): string | undefined {

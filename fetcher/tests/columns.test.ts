@@ -33,13 +33,34 @@ test('a name the file does not have is an error that helps', () => {
       () => choose(name),
       (error) => error instanceof FetchError && error.code === 'COLUMN' && reason.test(error.message),
     );
-  refuses('l_shipdat', /no column "l_shipdat"; did you mean "l_shipdate"\?/);
+  refuses('l_shipdat', /no column "l_shipdat"; did you mean "l_shipdate"\? columns are "id", "Name", "NAME"/);
   refuses('L_SHIPDTAE', /did you mean "l_shipdate"/);
   refuses('point.z', /did you mean "point.x"/);
   refuses('something else', /columns are "id", "Name", "NAME", "point", "point.x"/);
   refuses('', /no column ""/);
+  // two letters of four, or the only one: another word
+  for (const far of ['Ndme2', 'x', 'ie']) refuses(far, /^fetch COLUMN: no column "\w+"; columns are /);
   refuses('__proto__', /no column "__proto__"/);
 });
+
+test('the names of a wide or hostile file are cut', () => {
+  const wide = modelMetadata(
+    Array.from({ length: 1000 }, (_, k) => ({ name: k === 0 ? 'x'.repeat(100_000) : `c${k}`, bytes: 8 })),
+    [10],
+  );
+  const { message } = assertThrown(() => chooseColumns(wide, ['nothing like it']));
+  assert.ok(message.length < 600, message);
+  assert.match(message, /"c1", "c2", .*, … \(9\d\d more\)$/);
+});
+
+function assertThrown(act: () => unknown): Error {
+  try {
+    act();
+  } catch (error) {
+    return error as Error;
+  }
+  return assert.fail('nothing was thrown');
+}
 
 test('columns of the same name are chosen together', () => {
   const twice = modelMetadata([{ name: 'a', bytes: 8 }], [10]);

@@ -176,15 +176,17 @@ test('servers that are none', async (t) => {
     t.after(() => server.close());
     return (server.address() as { port: number }).port;
   };
-  const codeOf = async (port: number): Promise<string> => {
-    const { transport } = await openTransport(`rdma://127.0.0.1:${port}`, { connectMs: 100, retry: { attempts: 1 } });
+  const told = async (host: string): Promise<string> => {
+    // the time without progress is that of the handshake, too
+    const options = { stallMs: 100, retry: { attempts: 2, baseMs: 1 } };
+    const { transport, counters } = await openTransport(`rdma://${host}`, options);
     const error = await transport.list('').then(
       () => assert.fail('a server that is none'),
       (reason: unknown) => reason,
     );
     await transport.close();
     assert.ok(error instanceof FetchError, String(error));
-    return error.code;
+    return `${counters.retries} retries, ${error.message}`;
   };
   const sockets: Socket[] = [];
   t.after(() => {
@@ -192,17 +194,37 @@ test('servers that are none', async (t) => {
   });
   const silent = await listen((socket) => sockets.push(socket));
   const http = await listen((socket) => socket.end(`HTTP/1.1 400 Bad Request\r\n${'x'.repeat(100)}\r\n\r\n`));
+  const short = await listen((socket) => socket.end('+OK\r\n'));
   const closing = await listen((socket) => socket.end());
   const free = createServer();
   await new Promise<void>((resolve) => free.listen(0, '127.0.0.1', resolve));
   const { port } = free.address() as { port: number };
   await new Promise((resolve) => free.close(resolve));
-  assert.deepEqual(await Promise.all([silent, http, closing, port].map(codeOf)), [
-    'REFUSED',
-    'PROTOCOL',
-    'REFUSED',
-    'REFUSED',
-  ]);
+  const expected: [host: string, message: RegExp][] = [
+    [
+      `127.0.0.1:${silent}`,
+      /^0 retries, fetch STALLED: .* connected, but nothing there speaks Qanat .*`qanat serve`\?$/,
+    ],
+    [
+      `127.0.0.1:${http}`,
+      /^0 retries, fetch PROTOCOL: .* connected, but nothing there speaks Qanat .*`qanat serve`\?$/,
+    ],
+    [
+      `127.0.0.1:${short}`,
+      /^0 retries, fetch PROTOCOL: .* connected, but nothing there speaks Qanat .*`qanat serve`\?$/,
+    ],
+    [
+      `127.0.0.1:${closing}`,
+      /^1 retries, fetch REFUSED: .* before the handshake: is this the port of a `qanat serve`\?/,
+    ],
+    [
+      `127.0.0.1:${port}`,
+      /^1 retries, fetch REFUSED: .* nothing listens there \(ECONNREFUSED\): is `qanat serve` running/,
+    ],
+    ['qanat.invalid', /^[01] retries, fetch HOST: qanat\.invalid:7400: (no host of this name|the name server)/],
+  ];
+  const messages = await Promise.all(expected.map(([host]) => told(host)));
+  for (const [k, [, message]] of expected.entries()) assert.match(messages[k]!, message);
 });
 
 /** A server that shakes hands properly and answers every READ with what `answer` makes of it. */

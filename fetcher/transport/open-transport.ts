@@ -5,7 +5,7 @@
  *     rdma://host[:port]/path     file:///path
  */
 import { stat } from 'node:fs/promises';
-import { dirname, resolve } from 'node:path';
+import { basename, dirname, resolve } from 'node:path';
 import { FetchError } from '../errors.ts';
 import { FileTransport } from './file-transport.ts';
 import {
@@ -30,7 +30,7 @@ export interface OpenTransportOptions {
   readonly concurrency?: number;
   /** Queue pairs to one server at most. */
   readonly connections?: number;
-  /** Time to connect and shake hands, milliseconds. */
+  /** Time to connect and shake hands, milliseconds; that of `stallMs` when only that is given. */
   readonly connectMs?: number;
   /** Time without progress after which a read fails or is tried again, milliseconds. */
   readonly stallMs?: number;
@@ -85,7 +85,7 @@ async function openSource(
 function queuePairOptions(options: OpenTransportOptions) {
   return {
     connections: options.connections ?? CONNECTIONS,
-    connectMs: options.connectMs ?? CONNECT_MS,
+    connectMs: options.connectMs ?? options.stallMs ?? CONNECT_MS,
     stallMs: options.stallMs ?? STALL_MS,
     checksum: options.checksum ?? false,
     queueDepth: QUEUE_DEPTH,
@@ -136,7 +136,15 @@ async function splitLocalPath(local: string): Promise<{ root: string; path: stri
   const root = segments.slice(0, at).join('/') || '/';
   const found = await stat(root).catch(() => undefined);
   if (!found?.isDirectory()) {
-    throw new FetchError('NOT_FOUND', `${glob < 0 ? local : root} does not exist (in ${dirname(root)})`);
+    const missing = glob < 0 ? local : root;
+    throw new FetchError('NOT_FOUND', `${missing} does not exist: ${await firstMissing(dirname(missing), missing)}`);
   }
   return { root: resolve(root), path: segments.slice(at).join('/') };
+}
+
+/** Where on the way to a path that does not exist the world ends. */
+async function firstMissing(folder: string, below: string): Promise<string> {
+  const found = await stat(folder).catch(() => undefined);
+  if (found === undefined && folder !== dirname(folder)) return firstMissing(dirname(folder), folder);
+  return found?.isDirectory() ? `there is no ${basename(below)} in ${folder}` : `${folder} is no folder`;
 }

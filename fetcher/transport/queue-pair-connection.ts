@@ -7,6 +7,7 @@ import {
   decodeWelcome,
   encodeClose,
   encodeHello,
+  HANDSHAKE_MAGIC,
   isProtocolError,
   REFUSAL,
   type Refused,
@@ -15,7 +16,7 @@ import {
   WELCOME_BYTES,
   type Welcome,
 } from '../../storage-server/protocol/index.ts';
-import { FetchError } from '../errors.ts';
+import { FetchError, type FetchErrorCode } from '../errors.ts';
 import { type Completion, QueuePair } from './queue-pair.ts';
 
 export interface ConnectOptions {
@@ -23,6 +24,8 @@ export interface ConnectOptions {
   readonly port: number;
   readonly connectMs: number;
   readonly stallMs: number;
+  /** A server has answered there before: what goes wrong now may be over soon. */
+  readonly proven?: boolean;
   readonly checksum: boolean;
   readonly queueDepth: number;
   readonly outstandingMax: number;
@@ -36,7 +39,7 @@ export interface ConnectionEvents {
   onEnd(reason: string): void;
 }
 
-/** Connects and shakes hands. Rejects with FetchError REFUSED, PROTOCOL or LOST. */
+/** Connects and shakes hands. Rejects with FetchError HOST, REFUSED, STALLED or PROTOCOL. */
 export function connectQueuePair(options: ConnectOptions, events: ConnectionEvents): Promise<QueuePairConnection> {
   return new Promise((resolve, reject) => {
     const connection: QueuePairConnection = new QueuePairConnection(options, events, (error) => {
@@ -57,13 +60,16 @@ export class QueuePairConnection {
   #refused: Refused | undefined;
   #settle: ((error: FetchError | undefined) => void) | undefined;
   #timer: NodeJS.Timeout;
+  #reached = false;
   #ended = false;
+  readonly #proven: boolean;
   #onClosed: (() => void) | undefined;
 
   constructor(options: ConnectOptions, events: ConnectionEvents, settle: (error: FetchError | undefined) => void) {
     this.#events = events;
     this.#settle = settle;
-    this.#peer = `${options.host}:${options.port}`;
+    this.#peer = options.host.includes(':') ? `[${options.host}]:${options.port}` : `${options.host}:${options.port}`;
+    this.#proven = options.proven ?? false;
     this.pair = new QueuePair({
       send: (bytes) => this.#socket.write(bytes),
       onCompletion: (completion) => events.onCompletion(completion),
@@ -76,12 +82,15 @@ export class QueuePairConnection {
       callback: (bytes) => this.#received(bytes),
     };
     this.#socket = connect({ host: options.host, port: options.port, noDelay: true, keepAlive: true, onread });
-    this.#timer = setTimeout(() => this.#end('no answer to the handshake in time'), options.connectMs);
-    this.#socket.once('connect', () => this.#socket.write(encodeHello(options)));
-    this.#socket.on('error', (error) => this.#end(error.message));
-    this.#socket.on('end', () => this.#end('the server ended the connection'));
+    this.#timer = setTimeout(() => this.#endSilent(options.connectMs), options.connectMs);
+    this.#socket.once('connect', () => {
+      this.#reached = true;
+      this.#socket.write(encodeHello(options));
+    });
+    this.#socket.on('error', (error) => this.#end(error.message, connectError(error, this.#proven)));
+    this.#socket.on('end', () => this.#endEarly('the server ended the connection'));
     this.#socket.on('close', () => {
-      this.#end('the connection was lost');
+      this.#endEarly('the connection was lost');
       this.#onClosed?.();
     });
     // Not the callback of setTimeout, which is called once: what is posted after an idle time is watched too.
@@ -126,7 +135,7 @@ export class QueuePairConnection {
       else this.pair.landed(bytes);
     } catch (error) {
       if (!isProtocolError(error)) throw error;
-      if (this.#welcome === undefined) this.#end(error.message, 'PROTOCOL');
+      if (this.#welcome === undefined) this.#endStranger(error.message);
       else this.pair.fail(WC.BAD_RESP_ERR, error.message);
     }
     if (this.pair.state === 'ERR') this.#end('the queue pair failed');
@@ -161,13 +170,36 @@ export class QueuePairConnection {
     this.#end('refused');
   }
 
-  #end(reason: string, code: 'REFUSED' | 'PROTOCOL' = 'REFUSED'): void {
+  /** The time for the handshake is over. Where no server was seen before, a second wait is as long for nothing. */
+  #endSilent(milliseconds: number): void {
+    const reason = this.#reached
+      ? `connected, but nothing there speaks Qanat (no answer in ${milliseconds} ms): ${WRONG_PORT}`
+      : `no connection in ${milliseconds} ms`;
+    this.#end(reason, { code: 'STALLED', retryable: this.#proven });
+  }
+
+  /** The other side has gone; before the handshake it may never have been a server. */
+  #endEarly(reason: string): void {
+    if (this.#ended || this.#welcome !== undefined || !this.#reached || this.#refused !== undefined) this.#end(reason);
+    else if (isStranger(this.#welcomeBytes.subarray(0, this.#welcomeTaken))) this.#endStranger('not a Qanat server');
+    else this.#end(`${reason} before the handshake: ${WRONG_PORT}`);
+  }
+
+  /** One that speaks something else stays wrong. */
+  #endStranger(reason: string): void {
+    this.#end(`connected, but nothing there speaks Qanat (${reason}): ${WRONG_PORT}`, {
+      code: 'PROTOCOL',
+      retryable: false,
+    });
+  }
+
+  /** A server that is not there may come back. */
+  #end(reason: string, what: ConnectFailure = { code: 'REFUSED', retryable: true }): void {
     if (this.#ended) return;
     this.#ended = true;
     clearTimeout(this.#timer);
-    // A server that is not there may come back; one that speaks something else stays wrong.
-    const retryable = code === 'REFUSED';
-    this.#settled(new FetchError(code, `${this.#peer}: ${reason}`, { retryable }));
+    const text = `${this.#peer}: ${what.reason ?? reason}`;
+    this.#settled(new FetchError(what.code, text, { retryable: what.retryable }));
     this.#socket.destroy();
     this.pair.fail(WC.FATAL_ERR, reason);
     this.#events.onEnd(reason);
@@ -177,4 +209,38 @@ export class QueuePairConnection {
     this.#settle?.(error);
     this.#settle = undefined;
   }
+}
+
+interface ConnectFailure {
+  readonly code: FetchErrorCode;
+  readonly retryable: boolean;
+  /** In better words than those of the system. */
+  readonly reason?: string;
+}
+
+const WRONG_PORT = 'is this the port of a `qanat serve`?';
+
+/** What a socket's error before the handshake means. */
+function connectError(error: NodeJS.ErrnoException, proven: boolean): ConnectFailure {
+  switch (error.code) {
+    case 'ENOTFOUND':
+      return { code: 'HOST', retryable: proven, reason: 'no host of this name is known' };
+    case 'EAI_AGAIN':
+      return { code: 'HOST', retryable: true, reason: 'the name server does not answer' };
+    case 'ECONNREFUSED':
+      return {
+        code: 'REFUSED',
+        retryable: true,
+        reason: 'nothing listens there (ECONNREFUSED): is `qanat serve` running there?',
+      };
+    default:
+      return { code: 'REFUSED', retryable: true };
+  }
+}
+
+/** Whether the first bytes of an answer can't be those of a server. */
+function isStranger(bytes: Uint8Array): boolean {
+  const magic = new Uint8Array(4);
+  new DataView(magic.buffer).setUint32(0, HANDSHAKE_MAGIC, true);
+  return bytes.length > 0 && magic.subarray(0, bytes.length).some((byte, k) => byte !== bytes[k]);
 }

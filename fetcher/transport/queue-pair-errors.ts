@@ -5,7 +5,8 @@ import type { Completion } from './queue-pair.ts';
 
 /** The error of a READ that completed with another status than SUCCESS. */
 export function completionError({ status, reason }: Completion, what: string): FetchError {
-  const text = `${what}: ${reason === '' ? statusName(status) : reason}`;
+  // a server says itself which file it is about
+  const text = reason.startsWith(`${what}: `) ? reason : `${what}: ${reason === '' ? statusName(status) : reason}`;
   switch (status) {
     case WC.REM_ACCESS_ERR:
       // Usually a generation that is gone: a new connection learns the new one.

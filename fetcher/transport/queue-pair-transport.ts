@@ -109,7 +109,7 @@ export class QueuePairTransport implements Transport, LinkHost {
 
   async #open(): Promise<QueuePairLink> {
     if (this.#connected && ![...this.#links].some((link) => link.alive)) this.counters.reconnects++;
-    const link = await QueuePairLink.open(this, this.#options, this.#region);
+    const link = await QueuePairLink.open(this, { ...this.#options, proven: this.#connected }, this.#region);
     this.#connected = true;
     if (!link.alive) return link;
     if (link.region !== this.#region) {

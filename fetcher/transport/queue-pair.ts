@@ -231,8 +231,8 @@ export class QueuePair implements FrameSink<Entry> {
       this.#badAnswer(`request ${header.wrId} completed out of order`);
     } else if (header.status !== WC.SUCCESS) {
       this.#receiver.text(header.payloadBytes, (text) => {
-        const name = statusName(header.status) ?? String(header.status);
-        this.fail(header.status, text === '' ? name : `${name}: ${text}`);
+        // the number is for programs, the server's own words are for people
+        this.fail(header.status, text === '' ? (statusName(header.status) ?? `status ${header.status}`) : text);
       });
     } else {
       this.#onData(entry, header);

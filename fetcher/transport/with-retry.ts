@@ -38,8 +38,7 @@ export function withRetry(inner: Transport, counters: TransportCounters, policy:
     if (!(error instanceof FetchError) || !error.retryable || closed) throw error;
     if (failures >= rules.attempts || tokens < 1) {
       const why = failures >= rules.attempts ? `gave up after ${failures} attempts` : 'the retry budget is used up';
-      const reason = error.message.slice(`fetch ${error.code}: `.length);
-      throw new FetchError(error.code, `${reason} (${why})`, { cause: error });
+      throw new FetchError(error.code, `${error.reason} (${why})`, { cause: error });
     }
     tokens--;
     counters.retries++;

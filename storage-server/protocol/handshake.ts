@@ -17,7 +17,7 @@ import { readU64, viewOf, writeU64 } from './number.ts';
 import { REFUSAL, refusalName } from './status.ts';
 
 /** "QNAT" in the order of the bytes. */
-const HANDSHAKE_MAGIC = 0x54414e51;
+export const HANDSHAKE_MAGIC = 0x54414e51;
 
 /** Bit 0 of the flags: a CRC-32 in every payload frame. */
 const FLAG_CHECKSUM = 1;

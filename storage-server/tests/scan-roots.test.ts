@@ -30,7 +30,11 @@ test('Parquet by name, all on request, hidden files not', async (t) => {
     'readme.txt',
   ]);
   const { skipped } = await scanRoots([folder], { all: false });
-  assert.deepEqual(skipped.map(({ path }) => path).sort(), ['.c.parquet', '_SUCCESS', 'readme.txt']);
+  assert.deepEqual(skipped.map(({ path, reason }) => `${path}: ${reason}`).sort(), [
+    '.c.parquet: it is hidden',
+    '_SUCCESS: it is not named as Parquet',
+    'readme.txt: it is not named as Parquet',
+  ]);
 });
 
 test('several roots appear under their base names, a file under its own', async (t) => {
@@ -48,8 +52,13 @@ test('several roots appear under their base names, a file under its own', async 
   assert.deepEqual(linked.files.map(({ path }) => path).sort(), ['current/a.parquet', 'two/a.parquet']);
   await assert.rejects(
     scanRoots([join(folder, 'one'), join(folder, 'other/one')], { all: false }),
-    (error) => error instanceof ServeError && error.code === 'NAMES',
+    (error) =>
+      error instanceof ServeError &&
+      error.code === 'NAMES' &&
+      error.reason.includes(join(folder, 'one')) &&
+      /other\/one would both appear as "one": rename one/.test(error.reason),
   );
+  await assert.rejects(scanRoots([join(folder, 'one'), `${folder}/two/../one/`], { all: false }), /named twice/);
 });
 
 test('roots that can not be served', async (t) => {
