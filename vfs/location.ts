@@ -4,7 +4,8 @@
  *   file:///path               local files, absolute
  *   path                       local files, relative to the working folder or absolute
  * Paths may be globs (glob.ts); the path alone may be a file, a folder (everything below) or nothing (everything).
- * In URLs %xx stands for a character that then has no special meaning; a plain path is taken as it is.
+ * In URLs %xx stands for a character that then has no special meaning; a plain path is taken as it is. A file that is
+ * named just like the path, percent signs and wildcards and all, comes first (source.ts), so that any name can be used.
  */
 import { resolve } from 'node:path';
 import { FetchError } from '../fetcher/index.ts';
@@ -20,6 +21,10 @@ export interface Location {
   readonly authority: string;
   /** Paths within the source, no leading slash; local ones are relative to the root folder "/". */
   readonly glob: Glob;
+  /** The path as it was written, without "." and empty segments, nothing decoded. */
+  readonly asWritten: string;
+  /** The folder that a relative path is relative to. */
+  readonly relativeTo?: string;
 }
 
 const RDMA_PORT = 7400;
@@ -52,8 +57,11 @@ function bad(text: string, why: string): FetchError {
 function parseBare(text: string, workingFolder: string): Location {
   const [, scheme] = /^(file|rdma):/i.exec(text) ?? [];
   if (scheme !== undefined) throw bad(text, `lacks the slashes after ${scheme}: — ${FORMS}`);
-  const absolute = text.startsWith('/') ? resolve(text) : resolve('/', `${escapeGlob(resolve(workingFolder))}/${text}`);
-  return { text, scheme: 'file', authority: '', glob: parseGlob(absolute.slice(1)) };
+  const folder = resolve(workingFolder);
+  const asWritten = resolve(folder, text).slice(1);
+  if (text.startsWith('/')) return { text, scheme: 'file', authority: '', glob: parseGlob(asWritten), asWritten };
+  const glob = parseGlob(resolve('/', `${escapeGlob(folder)}/${text}`).slice(1));
+  return { text, scheme: 'file', authority: '', glob, asWritten, relativeTo: folder };
 }
 
 function parseFile(text: string, rest: string): Location {
@@ -66,7 +74,7 @@ function parseFile(text: string, rest: string): Location {
     );
   }
   const path = cleanPath(text, rest.slice(slash));
-  return { text, scheme: 'file', authority: '', glob: parseGlob(path) };
+  return { text, scheme: 'file', authority: '', glob: parseGlob(path), asWritten: undecoded(rest.slice(slash)) };
 }
 
 function parseRdma(text: string, rest: string): Location {
@@ -78,8 +86,16 @@ function parseRdma(text: string, rest: string): Location {
   if (host === undefined) throw bad(text, `has no valid host and port: ${form}`);
   const number = port === undefined ? RDMA_PORT : Number(port);
   if (number < 1 || number > 65535) throw bad(text, `has the port ${port}: ports are 1 to 65535`);
-  const path = cleanPath(text, slash < 0 ? '' : rest.slice(slash));
-  return { text, scheme: 'rdma', authority: `${host}:${number}`, glob: parseGlob(path) };
+  const written = slash < 0 ? '' : rest.slice(slash);
+  const glob = parseGlob(cleanPath(text, written));
+  return { text, scheme: 'rdma', authority: `${host}:${number}`, glob, asWritten: undecoded(written) };
+}
+
+function undecoded(path: string): string {
+  return path
+    .split('/')
+    .filter((segment) => segment !== '' && segment !== '.')
+    .join('/');
 }
 
 /** Decodes %xx and drops empty and "." segments. ".." is refused: nothing is above a source. */
@@ -105,4 +121,18 @@ function decodeSegment(text: string, segment: string): string {
     if (decoded.includes('/') || decoded.includes('\0')) throw bad(text, `has ${escaped}, which no name can hold`);
     return escapeGlob(decoded);
   });
+}
+
+/** A path of a location's source (no leading slash) as a location of its own, which means just that file. */
+export function formatLocation({ scheme, authority }: Location, path: string): string {
+  // local paths are not decoded, and a name as it is comes before what it would match
+  return scheme === 'file' ? `/${path}` : `${scheme}://${authority}/${path.replace(SPECIAL, encodeURIComponent)}`;
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what has to be escaped
+const SPECIAL = /[%*?[\]{}\\"'\u0000-\u0020\u007f]/g;
+
+/** host:port with or without a path: a server's address without its scheme, when there is no such file. */
+export function looksLikeServer({ text, relativeTo }: Location): boolean {
+  return relativeTo !== undefined && /^(\[[\da-f:.]+\]|[a-z\d][a-z\d.-]*):\d{1,5}(\/|$)/i.test(text);
 }

@@ -3,6 +3,7 @@
  * keeps nothing but the footers of the versions last used. A location is a file, a folder (all Parquet files below)
  * or a glob (what it matches). A file named like the location, wildcards and all, comes before what the glob matches.
  */
+import { relative } from 'node:path';
 import type { FileMetadata } from '../decode/index.ts';
 import type {
   FileVersion,
@@ -13,9 +14,10 @@ import type {
 } from '../fetcher/index.ts';
 import { FetchError, fetchFooter, openTransport } from '../fetcher/index.ts';
 import { isParquetPath } from '../storage-server/protocol/index.ts';
+import { parseGlob } from './glob.ts';
 import { FOOTERS_KEPT_MAX } from './limits.ts';
 import type { Location } from './location.ts';
-import { parseLocation } from './location.ts';
+import { formatLocation, looksLikeServer, parseLocation } from './location.ts';
 import { VirtualFile } from './virtual-file.ts';
 
 /** Opens the source that a URL without wildcards names; `path` is what the URL's path is called within it. */
@@ -26,6 +28,14 @@ export interface SourceOptions extends OpenTransportOptions {
   readonly footerTailBytes?: number;
   /** Folder that local paths are relative to. */
   readonly workingFolder?: string;
+}
+
+/** What a location means. */
+export interface Listing {
+  /** In byte order of their paths; at least one. */
+  readonly files: readonly FileVersion[];
+  /** Where the location is a folder: how many files below it are left out, because they are not named as Parquet. */
+  readonly leftOut: number;
 }
 
 export class Source {
@@ -52,16 +62,56 @@ export class Source {
   }
 
   /** The files of the location, in byte order of their paths. Throws NOT_FOUND when there are none. */
-  async list(): Promise<FileVersion[]> {
+  async list(): Promise<readonly FileVersion[]> {
+    return (await this.listing()).files;
+  }
+
+  /** The same with what it leaves out. */
+  async listing(): Promise<Listing> {
     const { glob } = this.location;
+    const written = await this.#asWritten();
+    if (written !== undefined) return written;
     const named = (await this.#candidates()).map((file) => ({ file, name: this.#inLocation(file.path) }));
     const exact = named.find(({ name }) => name === glob.verbatim);
-    if (exact !== undefined) return [exact.file];
+    if (exact !== undefined) return { files: [exact.file], leftOut: 0 };
     const folder = glob.verbatim === '' ? '' : `${glob.verbatim}/`;
-    const inFolder = named.filter(({ name }) => name?.startsWith(folder) && isParquetPath(name));
-    const found = inFolder.length > 0 ? inFolder : named.filter(({ name }) => name !== undefined && glob.matches(name));
+    const inFolder = named.filter(({ name }) => name?.startsWith(folder)).map(({ file }) => file);
+    const parquet = inFolder.filter(({ path }) => isParquetPath(path));
+    if (parquet.length > 0) return { files: parquet, leftOut: inFolder.length - parquet.length };
+    const found = named.filter(({ name }) => name !== undefined && glob.matches(name)).map(({ file }) => file);
     if (found.length === 0) throw this.#nothing(named.flatMap(({ name }) => name ?? []));
-    return found.map(({ file }) => file);
+    return { files: found, leftOut: 0 };
+  }
+
+  /** The file, or the folder, whose name is the location's path with its percent signs as they stand. */
+  async #asWritten(): Promise<Listing | undefined> {
+    const { asWritten, glob, scheme } = this.location;
+    if (asWritten === glob.verbatim) return undefined;
+    if (scheme !== 'rdma' && !asWritten.startsWith(glob.prefix)) return undefined;
+    const path = asWritten.startsWith(glob.prefix) ? this.#inTransport(asWritten) : asWritten;
+    const named = await this.transport.list(path);
+    const exact = named.find((file) => file.path === path);
+    if (exact !== undefined) return { files: [exact], leftOut: 0 };
+    const inFolder = named.filter((file) => file.path.startsWith(`${path}/`));
+    const files = inFolder.filter((file) => isParquetPath(file.path));
+    return files.length === 0 ? undefined : { files, leftOut: inFolder.length - files.length };
+  }
+
+  /** How to write the location of one of its files, so that it can be opened by it. */
+  locationOf(path: string): string {
+    return formatLocation(this.location, this.#inLocation(path) ?? path);
+  }
+
+  /** A file's path for people: as the server has it, or as the working folder or the root of this machine does. */
+  shown(path: string): string {
+    return this.#shownName(this.#inLocation(path) ?? path);
+  }
+
+  #shownName(name: string): string {
+    const { scheme, relativeTo } = this.location;
+    if (scheme !== 'file') return name;
+    if (relativeTo === undefined) return `/${name}`;
+    return relative(relativeTo, `/${name}`) + (name.endsWith('/') ? '/' : '');
   }
 
   /** What the location may mean: what lies in the folder it names, else what begins as it does. */
@@ -102,15 +152,27 @@ export class Source {
   }
 
   #nothing(names: readonly string[]): FetchError {
-    const { text, glob } = this.location;
-    const near = names.slice(0, 3).map((name) => JSON.stringify(name));
-    const hint =
-      near.length > 0
-        ? `; there are ${names.length} other files, such as ${near.join(', ')}`
-        : glob.lead === ''
-          ? '; the source has no files'
-          : `; nothing there begins with ${JSON.stringify(glob.lead)}`;
-    return new FetchError('NOT_FOUND', `no Parquet file at ${JSON.stringify(text)}${hint}`);
+    const { text, glob, scheme } = this.location;
+    const message = `no Parquet file at ${JSON.stringify(text)}; ${this.#others(names)}`;
+    const deeper = inDeeperFolders(glob.pattern);
+    if (deeper !== undefined && names.some(parseGlob(deeper.pattern).matches)) {
+      return new FetchError('NOT_FOUND', `${message}: \`*\` does not cross folders, try \`${deeper.end}\``);
+    }
+    if (looksLikeServer(this.location)) {
+      return new FetchError('NOT_FOUND', `${message}: a server is written rdma://${text}`);
+    }
+    const old = names.length === 0 && scheme === 'rdma';
+    return new FetchError('NOT_FOUND', old ? `${message} (a server serves what it found when it started)` : message);
+  }
+
+  /** What there is instead. */
+  #others(names: readonly string[]): string {
+    const near = names.slice(0, 3).map((name) => JSON.stringify(this.#shownName(name)));
+    if (near.length > 1) return `there are ${names.length} other files, such as ${near.join(', ')}`;
+    if (near.length === 1) return `there is one other file, ${near[0]}`;
+    const { lead } = this.location.glob;
+    if (lead === '') return 'the source has no files';
+    return `nothing there begins with ${JSON.stringify(this.#shownName(lead))}`;
   }
 
   #footer(version: FileVersion): Promise<FileMetadata> {
@@ -161,7 +223,20 @@ export async function openSource(
   open: OpenTransport = (url) => openTransport(url, options),
 ): Promise<Source> {
   const location = parseLocation(text, options.workingFolder);
-  return new Source(location, await open(folderUrl(location)), options.footerTailBytes);
+  try {
+    return new Source(location, await open(folderUrl(location)), options.footerTailBytes);
+  } catch (error) {
+    if (!(error instanceof FetchError) || error.code !== 'NOT_FOUND' || !looksLikeServer(location)) throw error;
+    throw new FetchError('NOT_FOUND', `${error.reason}; a server is written rdma://${text}`, { cause: error });
+  }
+}
+
+/** The pattern with its last segment in folders of any depth, and the end of that. */
+function inDeeperFolders(pattern: string): { pattern: string; end: string } | undefined {
+  const slash = pattern.lastIndexOf('/') + 1;
+  const last = pattern.slice(slash);
+  if (!last.includes('*') || last === '**') return undefined;
+  return { pattern: `${pattern.slice(0, slash)}**/${last}`, end: `**/${last}` };
 }
 
 /** The URL of the folder that the location's glob starts in. */

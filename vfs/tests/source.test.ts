@@ -115,6 +115,39 @@ test('a file that is named like a glob is that file', async () => {
   assert.deepEqual(await names(files, 'x/{a,c}/*'), ['x/a/1.parquet']);
 });
 
+test('a name with a percent sign is that name first, and can be escaped', async () => {
+  const files = new Files(
+    'a%41.parquet',
+    'aA.parquet',
+    'x%20y/1.parquet',
+    'x y/2.parquet',
+    '50%.parquet',
+    'a?.parquet',
+  );
+  assert.deepEqual(await names(files, 'rdma://h/a%41.parquet'), ['a%41.parquet']);
+  assert.deepEqual(await names(files, 'rdma://h/a%2541.parquet'), ['a%41.parquet']);
+  assert.deepEqual(await names(files, 'rdma://h/aA.parquet'), ['aA.parquet']);
+  assert.deepEqual(await names(files, 'rdma://h/%61A.parquet'), ['aA.parquet']);
+  assert.deepEqual(await names(files, 'rdma://h/x%20y'), ['x%20y/1.parquet']);
+  assert.deepEqual(await names(files, 'rdma://h/x y'), ['x y/2.parquet']);
+  assert.deepEqual(await names(files, 'rdma://h/50%.parquet'), ['50%.parquet']);
+  const { source } = await open(files, 'rdma://h');
+  for (const { path } of await source.list()) {
+    assert.deepEqual(await names(files, source.locationOf(path)), [path]);
+    assert.deepEqual(await names(files, `rdma://h/${source.shown(path)}`), [path]);
+  }
+  assert.equal(source.locationOf('a?%.parquet'), 'rdma://h:7400/a%3F%25.parquet');
+});
+
+test('a folder says how many files it leaves out', async () => {
+  const files = new Files('a/x.parquet', 'a/notes.txt', 'a/_SUCCESS', 'b/y.parquet');
+  const leftOut = async (text: string) => (await (await open(files, text)).source.listing()).leftOut;
+  assert.deepEqual(
+    await Promise.all(['rdma://h', 'rdma://h/a', 'rdma://h/b', 'rdma://h/**'].map(leftOut)),
+    [2, 2, 0, 0],
+  );
+});
+
 test('nothing there is an error that says what is', async () => {
   const files = new Files('a/x.parquet', 'a/y.parquet');
   await refuses(
@@ -123,7 +156,18 @@ test('nothing there is an error that says what is', async () => {
     /"rdma:\/\/h\/b\/\*.parquet".*nothing there begins with "b\/"/,
   );
   await refuses(names(files, 'rdma://h/a/*.pq'), 'NOT_FOUND', /2 other files, such as "a\/x.parquet"/);
-  await refuses(names(files, 'rdma://h/c.parquet'), 'NOT_FOUND', /no Parquet file/);
+  await refuses(
+    names(files, 'rdma://h/c.parquet'),
+    'NOT_FOUND',
+    /no Parquet file .*nothing there begins with "c.parquet" \(a server serves what it found when it started\)$/,
+  );
+  await refuses(names(files, 'rdma://h/a/x*.pq'), 'NOT_FOUND', /there is one other file, "a\/x.parquet"$/);
+  await refuses(
+    names(files, 'rdma://h/*.parquet'),
+    'NOT_FOUND',
+    /: `\*` does not cross folders, try `\*\*\/\*.parquet`$/,
+  );
+  await refuses(names(files, '127.0.0.1:7400'), 'NOT_FOUND', /: a server is written rdma:\/\/127.0.0.1:7400$/);
   await refuses(names(new Files(), 'rdma://h'), 'NOT_FOUND', /the source has no files/);
 });
 
@@ -242,7 +286,22 @@ test('local files, through the real transport', async () => {
     assert.deepEqual(await list(`file://${folder.split('/').map(encodeURIComponent).join('/')}/*/*.parquet`), [
       'year=2023/a.parquet',
     ]);
-    await refuses(list('year=2025/*.parquet'), 'NOT_FOUND', /year=2025/);
+    await refuses(list('year=2025/*.parquet'), 'NOT_FOUND', /nothing there begins with "year=2025\/"$/);
+    await refuses(
+      list(join(tmpdir(), 'no such qanat.parquet')),
+      'NOT_FOUND',
+      /nothing there begins with "\/.*\/no such qanat.parquet"$/,
+    );
+    await refuses(list('10.0.0.1:7400/a/b.parquet'), 'NOT_FOUND', /a server is written rdma:\/\/10.0.0.1:7400\/a/);
+    // what is shown can be opened from the same folder
+    for (const text of ['.', 'year=2024', folder, `${folder}/c*`]) {
+      const source = await openSource(text, { workingFolder: folder });
+      for (const { path } of await source.list()) {
+        for (const again of [source.shown(path), source.locationOf(path)])
+          assert.deepEqual((await list(again)).length, 1);
+      }
+      await source.close();
+    }
     await refuses(list('d.parquet'), 'NOT_FOUND', /no Parquet file at "d.parquet"/);
     await refuses(list('year=2024/*'), 'NOT_FOUND', /such as "[^"]*year=2024\/m 1\/b.parquet"/);
   } finally {
