@@ -156,10 +156,10 @@ export class Source {
     const message = `no Parquet file at ${JSON.stringify(text)}; ${this.#others(names)}`;
     const deeper = inDeeperFolders(glob.pattern);
     if (deeper !== undefined && names.some(parseGlob(deeper.pattern).matches)) {
-      return new FetchError('NOT_FOUND', `${message}: \`*\` does not cross folders, try \`${deeper.end}\``);
+      return new FetchError('NOT_FOUND', `${message}; \`*\` does not cross folders, try \`${deeper.end}\``);
     }
     if (looksLikeServer(this.location)) {
-      return new FetchError('NOT_FOUND', `${message}: a server is written rdma://${text}`);
+      return new FetchError('NOT_FOUND', `${message}; a server is written rdma://${text}`);
     }
     const old = names.length === 0 && scheme === 'rdma';
     return new FetchError('NOT_FOUND', old ? `${message} (a server serves what it found when it started)` : message);

@@ -165,9 +165,9 @@ test('nothing there is an error that says what is', async () => {
   await refuses(
     names(files, 'rdma://h/*.parquet'),
     'NOT_FOUND',
-    /: `\*` does not cross folders, try `\*\*\/\*.parquet`$/,
+    /; `\*` does not cross folders, try `\*\*\/\*.parquet`$/,
   );
-  await refuses(names(files, '127.0.0.1:7400'), 'NOT_FOUND', /: a server is written rdma:\/\/127.0.0.1:7400$/);
+  await refuses(names(files, '127.0.0.1:7400'), 'NOT_FOUND', /; a server is written rdma:\/\/127.0.0.1:7400$/);
   await refuses(names(new Files(), 'rdma://h'), 'NOT_FOUND', /the source has no files/);
 });
 
@@ -303,7 +303,7 @@ test('local files, through the real transport', async () => {
       await source.close();
     }
     await refuses(list('d.parquet'), 'NOT_FOUND', /no Parquet file at "d.parquet"/);
-    await refuses(list('year=2024/*'), 'NOT_FOUND', /such as "[^"]*year=2024\/m 1\/b.parquet"/);
+    await refuses(list('year=2024/*'), 'NOT_FOUND', /one other file, "year=2024\/m 1\/b.parquet"; `\*` does not/);
   } finally {
     rmSync(folder, { recursive: true });
   }
