@@ -1,15 +1,15 @@
 /**
  * One column chunk of the footer (parquet.thrift: ColumnChunk, ColumnMetaData, Statistics), read and checked: its
- * pages lie between the leading magic and the footer, it belongs to the column at its place in the schema, and it is
- * in this file. A chunk that fails is returned with `broken` and an empty range instead of throwing. Statistics and index locations
- * are hints from whoever wrote the file: those of impossible shape are left out.
+ * pages lie between the leading magic and the footer, it belongs to the column at its place in the schema, it has a
+ * value for each row, and it is in this file. A chunk that fails is returned with `broken` and an empty range instead of
+ * throwing. Statistics and index locations are hints from whoever wrote the file: those of impossible shape are left out.
  */
-
+import { DecodeError } from '../errors.ts';
 import type { CompactReader } from './compact.ts';
 import { Wire } from './compact.ts';
 import { nameOf, Physical } from './enums.ts';
 import { ENCODINGS_MAX } from './limits.ts';
-import type { ColumnChunk, Range, Statistics } from './metadata.ts';
+import type { ColumnChunk, LeafColumn, Range, Statistics } from './metadata.ts';
 import type { Schema } from './schema.ts';
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
@@ -17,8 +17,6 @@ type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 /** What a chunk is checked against. */
 export interface FooterContext {
   readonly schema: Schema;
-  /** Each leaf's path as UTF-8 segments, to compare without making strings. */
-  readonly paths: ReadonlyArray<readonly Uint8Array[]>;
   /** Pages end before this offset. */
   readonly footerStart: number;
   /** Writers before parquet-mr 1.2.9 left the dictionary page's header out of the chunk's size (PARQUET-816). */
@@ -74,12 +72,31 @@ function clear(): void {
   raw.bloomLength = -1;
 }
 
-/** Reads the ColumnChunk struct of the leaf with index `column`. Throws only when the Thrift itself is not valid. */
-export function parseColumnChunk(r: CompactReader, column: number, context: FooterContext): ColumnChunk {
+/** The chunk of the leaf with index `column` in a row group of `numRows` rows; the reader stands at its struct. */
+export function parseColumnChunk(
+  r: CompactReader,
+  column: number,
+  numRows: number,
+  context: FooterContext,
+): ColumnChunk {
+  const leaf = context.schema.leaves[column]!;
   clear();
+  try {
+    readColumnChunk(r, leaf);
+  } catch (error) {
+    if (!(error instanceof DecodeError)) throw error;
+    clear();
+    const { offset } = error.place;
+    return checked(leaf, numRows, context, `${error.reason}${offset === undefined ? '' : ` at offset ${offset}`}`);
+  }
+  return checked(leaf, numRows, context);
+}
+
+/** Reads a ColumnChunk struct. Throws THRIFT. */
+function readColumnChunk(r: CompactReader, leaf: LeafColumn): void {
   for (let last = 0; ; ) {
     const wire = r.field(last);
-    if (wire === Wire.STOP) break;
+    if (wire === Wire.STOP) return;
     last = r.id;
     switch (last) {
       case 1:
@@ -87,7 +104,7 @@ export function parseColumnChunk(r: CompactReader, column: number, context: Foot
         break;
       case 3:
         if (wire !== Wire.STRUCT) r.fail('column metadata is not a struct');
-        parseMetaData(r, context.paths[column]!);
+        parseMetaData(r, leaf.path);
         break;
       case 4:
         raw.offsetIndexOffset = r.i64(wire);
@@ -110,10 +127,9 @@ export function parseColumnChunk(r: CompactReader, column: number, context: Foot
         r.skip(wire);
     }
   }
-  return checked(column, context);
 }
 
-function parseMetaData(r: CompactReader, path: readonly Uint8Array[]): void {
+function parseMetaData(r: CompactReader, path: readonly string[]): void {
   raw.meta = true;
   for (let last = 0; ; ) {
     const wire = r.field(last);
@@ -166,13 +182,13 @@ function parseMetaData(r: CompactReader, path: readonly Uint8Array[]): void {
   }
 }
 
-function samePath(r: CompactReader, wire: number, path: readonly Uint8Array[]): boolean {
+function samePath(r: CompactReader, wire: number, path: readonly string[]): boolean {
   const size = r.list(wire, Wire.BINARY);
   let same = size === path.length;
   for (let i = 0; i < size; i++) {
     const segment = path[i];
     if (segment === undefined) r.skip(Wire.BINARY);
-    else if (!r.equals(segment)) same = false;
+    else if (!r.equalsText(segment)) same = false;
   }
   return same;
 }
@@ -241,22 +257,25 @@ function parseStatistics(r: CompactReader): Statistics {
   }
 }
 
-function checked(column: number, context: FooterContext): ColumnChunk {
-  const leaf = context.schema.leaves[column]!;
+function checked(leaf: LeafColumn, numRows: number, context: FooterContext, invalid?: string): ColumnChunk {
   const dictionary = raw.dictionaryPageOffset;
   const data = raw.dataPageOffset;
   // Zero, missing, or after the data pages is no place for a dictionary page; it then comes first in the chunk anyway.
   const hasDictionary = dictionary >= MAGIC_BYTES && dictionary < data;
   const start = hasDictionary ? dictionary : data;
   let end = start + raw.compressed;
-  let broken = context.schema.broken[column] ?? whyBroken(leaf.type, start, end, context);
+  let broken =
+    invalid ??
+    context.schema.brokenReason(leaf) ??
+    whyBroken(leaf.type, start, end, context) ??
+    whyNotRows(leaf, numRows);
   if (broken === undefined && context.shortChunks) {
     end = Math.min(end + DICTIONARY_HEADER_BYTES_MAX, context.footerStart);
   }
   const encrypted = raw.crypto;
   if (encrypted) broken = 'the column is encrypted, which is not supported';
   const chunk: Mutable<ColumnChunk> = {
-    column,
+    column: leaf.index,
     type: raw.type,
     codec: raw.codec,
     encodings: raw.encodings,
@@ -296,6 +315,12 @@ function whyBroken(type: number, start: number, end: number, context: FooterCont
     return `the chunk's bytes ${start} to ${end} are not between the leading magic and the footer at ${context.footerStart}`;
   }
   return undefined;
+}
+
+/** Every row has a value or a null in every column, and exactly one where nothing repeats. */
+function whyNotRows({ maxRepetitionLevel }: LeafColumn, numRows: number): string | undefined {
+  if (raw.numValues === numRows || (raw.numValues > numRows && maxRepetitionLevel > 0)) return undefined;
+  return `the chunk has ${raw.numValues} values for ${numRows} rows`;
 }
 
 function range(offset: number, length: number, footerStart: number): Range | undefined {

@@ -86,6 +86,11 @@ export class CompactReader {
     this.end = end;
   }
 
+  /** Another reader of the same bytes, at their start. */
+  fork(): CompactReader {
+    return new CompactReader(this.bytes, this.fileOffset);
+  }
+
   fail(reason: string): never {
     if (this.fileOffset < 0) throw new DecodeError('THRIFT', `${reason} at byte ${this.pos - this.start}`);
     throw new DecodeError('THRIFT', reason, { offset: this.fileOffset + this.pos });
@@ -228,13 +233,26 @@ export class CompactReader {
     return decodeText(bytes, start, this.pos);
   }
 
-  /** Whether the coming binary equals `expected`; read past in both cases. */
-  equals(expected: Uint8Array): boolean {
+  /** Reads past a string and returns where its length stands, from where `string` and `equalsText` read it. */
+  skipString(wire: number): number {
+    this.expect(wire, Wire.BINARY);
+    const at = this.pos;
+    this.advance(this.length());
+    return at;
+  }
+
+  /** Whether the coming string (no field header) is `expected`; read past in both cases. */
+  equalsText(expected: string): boolean {
     const length = this.length();
     const { bytes, pos: start } = this;
     this.pos = start + length;
-    if (length !== expected.length) return false;
-    for (let i = 0; i < length; i++) if (bytes[start + i] !== expected[i]) return false;
+    // UTF-8 has at most 3 bytes for each of a string's units
+    if (length < expected.length || length > 3 * expected.length) return false;
+    for (let i = 0; i < length; i++) {
+      const b = bytes[start + i]!;
+      if (b >= 0x80) return decodeText(bytes, start, this.pos) === expected;
+      if (b !== expected.charCodeAt(i)) return false;
+    }
     return true;
   }
 

@@ -58,9 +58,49 @@ export type Field = LeafField | StructField | ListField | MapField;
 
 /** The fields of a file's root that hold the chosen leaves, in file order. Throws SCHEMA, LIMIT. */
 export function buildFields(root: SchemaNode, leaves: readonly LeafColumn[]): Field[] {
-  const chosen = new Set(leaves.map((leaf) => leaf.index));
+  const chosen = Uint32Array.from(leaves, (leaf) => leaf.index).sort();
   const top = { repetition: 0, slot: 0, definition: 0, depth: 0 };
-  return root.children.flatMap((child) => field(child, top, chosen) ?? []);
+  return chosenChildren(root, chosen).flatMap((child) => field(child, top, chosen) ?? []);
+}
+
+/** Indexes of leaves, ascending. */
+type Chosen = Uint32Array;
+
+/** The children with a chosen leaf, found by halving: in wide groups most have none, and are not even made. */
+function chosenChildren({ children, leafRange }: SchemaNode, chosen: Chosen): SchemaNode[] {
+  const found: SchemaNode[] = [];
+  for (let k = firstFrom(chosen, leafRange.start); k < chosen.length && chosen[k]! < leafRange.end; ) {
+    const child = children[lastStartingBy(children, chosen[k]!)]!;
+    found.push(child);
+    k = firstFrom(chosen, child.leafRange.end);
+  }
+  return found;
+}
+
+/** Place of the first chosen leaf that is not before `leaf`. */
+function firstFrom(chosen: Chosen, leaf: number): number {
+  let low = 0;
+  for (let high = chosen.length; low < high; ) {
+    const middle = (low + high) >>> 1;
+    if (chosen[middle]! < leaf) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** The last child whose leaves start at `leaf` or before: the one that has it. */
+function lastStartingBy(children: readonly SchemaNode[], leaf: number): number {
+  let low = 0;
+  for (let high = children.length - 1; low < high; ) {
+    const middle = (low + high + 1) >>> 1;
+    if (children[middle]!.leafRange.start > leaf) high = middle - 1;
+    else low = middle;
+  }
+  return low;
+}
+
+function isChosen(chosen: Chosen, leaf: number): boolean {
+  return chosen[firstFrom(chosen, leaf)] === leaf;
 }
 
 interface Place {
@@ -74,7 +114,7 @@ interface Place {
 }
 
 /** A field that nothing around it has taken for a list's or map's repeated middle. */
-function field(node: SchemaNode, place: Place, chosen: ReadonlySet<number>): Field | undefined {
+function field(node: SchemaNode, place: Place, chosen: Chosen): Field | undefined {
   if (node.repetition !== Repetition.REPEATED)
     return body(node, place, node.repetition === Repetition.OPTIONAL, chosen);
   const element = body(node, elementPlace(place, place.definition), false, chosen);
@@ -96,11 +136,11 @@ function elementPlace(place: Place, valid: number): Place {
   return { repetition: place.repetition + 1, slot: valid + 1, definition: valid + 1, depth: place.depth + 1 };
 }
 
-function body(node: SchemaNode, place: Place, nullable: boolean, chosen: ReadonlySet<number>): Field | undefined {
+function body(node: SchemaNode, place: Place, nullable: boolean, chosen: Chosen): Field | undefined {
   const { name, leaf, logicalType } = node;
   const annotated = logicalType === undefined ? {} : { logicalType };
   if (leaf !== undefined) {
-    if (!chosen.has(leaf.index)) return undefined;
+    if (!isChosen(chosen, leaf.index)) return undefined;
     return { kind: 'leaf', name, nullable, ...annotated, leaves: [leaf], leaf, slot: place.slot };
   }
   const valid = place.definition + (nullable ? 1 : 0);
@@ -118,19 +158,14 @@ function body(node: SchemaNode, place: Place, nullable: boolean, chosen: Readonl
     return map({ name, nullable, ...annotated }, middle, { levels, depth }, elementPlace(place, valid), chosen);
   }
   const inside = { ...place, definition: valid, depth: depth + 1 };
-  const children = node.children.flatMap((child) => field(child, inside, chosen) ?? []);
+  const children = chosenChildren(node, chosen).flatMap((child) => field(child, inside, chosen) ?? []);
   if (children.length === 0) return undefined;
   const leaves = children.flatMap((child) => child.leaves);
   return { kind: 'struct', name, nullable, ...annotated, leaves, levels, depth, children };
 }
 
 /** Which of the repeated middle and its only child is the element. */
-function listElement(
-  list: SchemaNode,
-  middle: SchemaNode,
-  place: Place,
-  chosen: ReadonlySet<number>,
-): Field | undefined {
+function listElement(list: SchemaNode, middle: SchemaNode, place: Place, chosen: Chosen): Field | undefined {
   const only = middle.children[0];
   const isElement =
     middle.leaf !== undefined ||
@@ -149,7 +184,7 @@ function map(
   middle: SchemaNode,
   own: { readonly levels: FieldLevels; readonly depth: number },
   place: Place,
-  chosen: ReadonlySet<number>,
+  chosen: Chosen,
 ): Field | undefined {
   // in Arrow, and in a record, the pair is a struct of its own
   const inside = { ...place, depth: place.depth + 1 };

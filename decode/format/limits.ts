@@ -12,7 +12,7 @@ export const FOOTER_BYTES_MAX = 256 * 1024 * 1024;
 /** Row groups of a file. Their ordinals are 16 bits wide in the format. */
 export const ROW_GROUPS_MAX = 1 << 17;
 
-/** Column chunks of a file, each a few hundred bytes of memory but perhaps one byte of a hostile footer. */
+/** Column chunks of a file, each a few hundred bytes of memory once it is read but perhaps one byte of a hostile footer. */
 export const CHUNKS_MAX = 1 << 21;
 
 /** Key-value pairs of a file. */
@@ -20,6 +20,9 @@ export const KEY_VALUES_MAX = 1 << 16;
 
 /** Encodings listed by a column chunk. The format has ten, old writers repeat them. */
 export const ENCODINGS_MAX = 1024;
+
+/** Items of a list that are made at once: above it a scan of a few must not pay for all. */
+export const EAGER_ITEMS_MAX = 64;
 
 /** Elements of the schema list. Tables of 100,000 columns exist. */
 export const SCHEMA_ELEMENTS_MAX = 1 << 20;

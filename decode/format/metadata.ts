@@ -1,5 +1,6 @@
 /**
- * A Parquet file's metadata as plain data: what `parseFooter` returns and every later stage reads. Numbers are
+ * A Parquet file's metadata: what `parseFooter` returns and every later stage reads. It reads as plain data; in wide
+ * tables the lists of nodes, leaves and chunks make an item when it is first read (lazy-list.ts). Numbers are
  * checked when they are made: counts, sizes and offsets are safe non-negative integers, and every byte range lies
  * inside the file. Enumerations that only describe (encodings, logical types) may hold numbers we do not know;
  * physical type, repetition and codec of a known column may too, and reading such a column then fails, not the file.
@@ -46,6 +47,10 @@ export interface SchemaNode {
   readonly logicalType?: LogicalType;
   readonly children: readonly SchemaNode[];
   readonly leaf?: LeafColumn;
+  /** The indexes of the leaves at and below it. */
+  readonly leafRange: Range;
+  /** Where there are many children: those of this name, found without making the others. */
+  readonly named?: (name: string) => readonly SchemaNode[];
 }
 
 export interface LeafColumn {

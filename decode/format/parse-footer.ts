@@ -4,17 +4,15 @@
  * A footer that contradicts itself throws; a single column chunk that does (outside the file, of another column, in
  * another file, encrypted) is marked and the other columns still scan. Counts of rows are what the footer says: the
  * truth comes from the pages, and nothing may be allocated from them.
- * Byte arrays in the result (statistics) are views of `bytes`, which therefore must not be reused.
+ * What a wide table has many of (schema nodes, leaves, column chunks) is found by one pass and made when it is read; the
+ * metadata keeps the footer's bytes for that, and for statistics, which are views of them: they must not be reused.
  */
 import { DecodeError } from '../errors.ts';
-import type { FooterContext } from './column-chunk.ts';
-import { parseColumnChunk } from './column-chunk.ts';
 import { CompactReader, Wire } from './compact.ts';
-import { CHUNKS_MAX, FOOTER_BYTES_MAX, KEY_VALUES_MAX, ROW_GROUPS_MAX } from './limits.ts';
-import type { ColumnChunk, FileMetadata, RowGroup, SchemaElement } from './metadata.ts';
-import { buildSchema, parseSchemaElements } from './schema.ts';
-
-type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+import { FOOTER_BYTES_MAX, KEY_VALUES_MAX } from './limits.ts';
+import type { FileMetadata } from './metadata.ts';
+import { indexRowGroups, type RowGroupIndex, rowGroupsOf } from './row-groups.ts';
+import { parseSchema, type Schema } from './schema.ts';
 
 /** Bytes after the footer: its length and the magic. */
 export const TAIL_BYTES = 8;
@@ -78,10 +76,11 @@ export function parseFooter(bytes: Uint8Array, fileLength: number): FileMetadata
   let version = 0;
   let createdBy: string | undefined;
   let declaredRows = 0;
-  let elements: SchemaElement[] | undefined;
+  let schema: Schema | undefined;
   let keyValues: [string, string | undefined][] = [];
   let rowGroupsAt = -1;
   let rowGroupsWire = 0;
+  let index: readonly RowGroupIndex[] = [];
   for (let last = 0; ; ) {
     const wire = r.field(last);
     if (wire === Wire.STOP) break;
@@ -91,13 +90,18 @@ export function parseFooter(bytes: Uint8Array, fileLength: number): FileMetadata
         version = r.i32(wire);
         break;
       case 2:
-        elements = parseSchemaElements(r, wire);
+        if (schema !== undefined) r.fail('a second schema');
+        schema = parseSchema(r, wire);
         break;
       case 3:
         declaredRows = r.i64(wire);
         break;
       case 4:
-        // Read last: chunks need the schema and the writer's name, which may come after them.
+        if (schema !== undefined) {
+          index = indexRowGroups(r, wire, schema.leaves.length);
+          break;
+        }
+        // the schema may come after them
         rowGroupsAt = r.pos;
         rowGroupsWire = wire;
         r.skip(wire);
@@ -112,29 +116,27 @@ export function parseFooter(bytes: Uint8Array, fileLength: number): FileMetadata
         r.skip(wire);
     }
   }
-  if (elements === undefined) throw new DecodeError('FOOTER', 'the footer has no schema', { offset: footerStart });
+  if (schema === undefined) throw new DecodeError('FOOTER', 'the footer has no schema', { offset: footerStart });
   if (!Number.isSafeInteger(declaredRows) || declaredRows < 0) {
     throw new DecodeError('METADATA', `the file says it has ${declaredRows} rows`, { expected: 'zero or more' });
   }
-  const schema = buildSchema(elements);
-  const rowGroups: RowGroup[] = [];
   if (rowGroupsAt >= 0) {
     r.pos = rowGroupsAt;
     r.id = 4;
-    parseRowGroups(r, rowGroupsWire, rowGroups, {
-      schema,
-      paths: schema.leaves.map((leaf) => leaf.path.map((segment) => Buffer.from(segment))),
-      footerStart,
-      shortChunks: leavesOutDictionaryHeader(createdBy),
-    });
+    index = indexRowGroups(r, rowGroupsWire, schema.leaves.length);
   }
+  const rowGroups = rowGroupsOf(index, r.fork(), {
+    schema,
+    footerStart,
+    shortChunks: leavesOutDictionaryHeader(createdBy),
+  });
   const lastGroup = rowGroups.at(-1);
   return {
     version,
     ...(createdBy === undefined ? {} : { createdBy }),
     // Where the total and the row groups disagree, readers go by the row groups.
     numRows: lastGroup === undefined ? declaredRows : lastGroup.firstRow + lastGroup.numRows,
-    schema: elements,
+    schema: schema.elements,
     root: schema.root,
     leaves: schema.leaves,
     rowGroups,
@@ -153,7 +155,11 @@ function leavesOutDictionaryHeader(createdBy: string | undefined): boolean {
 
 function parseKeyValues(r: CompactReader, wire: number): [string, string | undefined][] {
   const size = r.list(wire, Wire.STRUCT);
-  checkLimit(size, KEY_VALUES_MAX, 'key-value pairs');
+  if (size > KEY_VALUES_MAX) {
+    throw new DecodeError('LIMIT', `the footer lists ${size} key-value pairs`, {
+      expected: `at most ${KEY_VALUES_MAX}`,
+    });
+  }
   const pairs: [string, string | undefined][] = [];
   for (let i = 0; i < size; i++) {
     let key: string | undefined;
@@ -170,97 +176,4 @@ function parseKeyValues(r: CompactReader, wire: number): [string, string | undef
     pairs.push([key, value]);
   }
   return pairs;
-}
-
-/** Before anything is made of it: in a hostile footer an element takes a byte. */
-function checkLimit(count: number, max: number, what: string): void {
-  if (count > max) throw new DecodeError('LIMIT', `the footer lists ${count} ${what}`, { expected: `at most ${max}` });
-}
-
-function parseRowGroups(r: CompactReader, wire: number, into: RowGroup[], context: FooterContext): void {
-  const size = r.list(wire, Wire.STRUCT);
-  checkLimit(size, ROW_GROUPS_MAX, 'row groups');
-  checkLimit(size * context.schema.leaves.length, CHUNKS_MAX, 'column chunks');
-  let firstRow = 0;
-  for (let i = 0; i < size; i++) {
-    const group = parseRowGroup(r, i, firstRow, context);
-    into.push(group);
-    firstRow += group.numRows;
-    if (!Number.isSafeInteger(firstRow)) {
-      throw new DecodeError('METADATA', 'the row groups have more rows than can be counted', { rowGroup: i });
-    }
-  }
-}
-
-function parseRowGroup(r: CompactReader, ordinal: number, firstRow: number, context: FooterContext): RowGroup {
-  const columns: Mutable<ColumnChunk>[] = [];
-  let numRows = -1;
-  let totalByteSize = 0;
-  let totalCompressedSize = -1;
-  for (let last = 0; ; ) {
-    const wire = r.field(last);
-    if (wire === Wire.STOP) break;
-    last = r.id;
-    switch (last) {
-      case 1: {
-        const size = r.list(wire, Wire.STRUCT);
-        const expected = context.schema.leaves.length;
-        if (size !== expected || columns.length > 0) {
-          throw new DecodeError('METADATA', `the row group lists ${size} column chunks`, {
-            rowGroup: ordinal,
-            expected: `${expected}, one for each leaf of the schema`,
-          });
-        }
-        for (let i = 0; i < size; i++) columns.push(parseColumnChunk(r, i, context));
-        break;
-      }
-      case 2:
-        totalByteSize = r.i64(wire);
-        break;
-      case 3:
-        numRows = r.i64(wire);
-        break;
-      case 6:
-        totalCompressedSize = r.i64(wire);
-        break;
-      default:
-        r.skip(wire);
-    }
-  }
-  if (columns.length !== context.schema.leaves.length) {
-    throw new DecodeError('METADATA', 'the row group lists no column chunks', { rowGroup: ordinal });
-  }
-  if (!Number.isSafeInteger(numRows) || numRows < 0) {
-    throw new DecodeError('METADATA', `the row group says it has ${numRows} rows`, {
-      rowGroup: ordinal,
-      expected: 'zero or more',
-    });
-  }
-  checkRows(columns, numRows, context);
-  return {
-    ordinal,
-    numRows,
-    firstRow,
-    // Sums that only describe: writers get them wrong, and some leave the second one out.
-    totalByteSize: countOr(totalByteSize, 0),
-    totalCompressedSize: countOr(
-      totalCompressedSize,
-      columns.reduce((sum, chunk) => sum + chunk.totalCompressedSize, 0),
-    ),
-    columns,
-  };
-}
-
-/** Every row has a value or a null in every column, and exactly one where nothing repeats. */
-function checkRows(columns: readonly Mutable<ColumnChunk>[], numRows: number, context: FooterContext): void {
-  for (const chunk of columns) {
-    if (chunk.broken !== undefined || chunk.numValues === numRows) continue;
-    if (chunk.numValues > numRows && context.schema.leaves[chunk.column]!.maxRepetitionLevel > 0) continue;
-    chunk.broken = `the chunk has ${chunk.numValues} values for ${numRows} rows`;
-    chunk.bytes = { start: 0, end: 0 };
-  }
-}
-
-function countOr(value: number, otherwise: number): number {
-  return Number.isSafeInteger(value) && value >= 0 ? value : otherwise;
 }

@@ -1,188 +1,131 @@
 /**
- * The schema: from the footer's flat list of elements (a tree in depth-first order, each group with its number of
- * children) to a tree, and to its leaves with their levels (Dremel: definition level + 1 for each optional or
- * repeated field on the path, repetition level + 1 for each repeated one). The list is checked while it is used: every
- * child must exist, every element must be consumed, nesting is bounded, and nothing recurses.
+ * The schema as a tree and as its leaves. Nodes and leaves of wide tables are made when they are asked for, out of the
+ * index that schema-index.ts made and checked, so that making them can't fail.
  */
-import { DecodeError } from '../errors.ts';
 import type { CompactReader } from './compact.ts';
 import { Wire } from './compact.ts';
 import { nameOf, Physical, Repetition } from './enums.ts';
-import { SCHEMA_DEPTH_MAX, SCHEMA_ELEMENTS_MAX, SCHEMA_PATHS_MAX } from './limits.ts';
-import { fromConverted, misfit, parseLogicalType } from './logical-type.ts';
+import { lazyList } from './lazy-list.ts';
+import { EAGER_ITEMS_MAX } from './limits.ts';
+import { fromConverted, misfit } from './logical-type.ts';
 import type { LeafColumn, LogicalType, SchemaElement, SchemaNode } from './metadata.ts';
+import { elementOf, emptyElement, readElement } from './schema-element.ts';
+import { indexSchema, type SchemaIndex } from './schema-index.ts';
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
-export interface Schema {
-  readonly root: SchemaNode;
+export class Schema {
+  readonly elements: readonly SchemaElement[];
   readonly leaves: readonly LeafColumn[];
-  /** Why a leaf can't be read although the file can: by leaf index, undefined for good ones. */
-  readonly broken: ReadonlyArray<string | undefined>;
-}
+  readonly root: SchemaNode;
+  readonly #index: SchemaIndex;
+  readonly #reader: CompactReader;
+  readonly #raw = emptyElement();
+  /** Paths of groups, shared by what lies in them. */
+  readonly #paths = new Map<number, readonly string[]>([[0, []]]);
+  readonly #broken = new Map<number, string>();
 
-/** Reads the list of SchemaElement structs; the reader stands at the list's header. */
-export function parseSchemaElements(r: CompactReader, wire: number): SchemaElement[] {
-  const size = r.list(wire, Wire.STRUCT);
-  if (size > SCHEMA_ELEMENTS_MAX) {
-    throw new DecodeError('LIMIT', `the schema has ${size} elements`, { expected: `at most ${SCHEMA_ELEMENTS_MAX}` });
+  constructor(index: SchemaIndex, reader: CompactReader) {
+    this.#index = index;
+    this.#reader = reader;
+    this.elements = lazyList(index.size, (i) => this.#element(i));
+    this.leaves = lazyList(index.leaves.length, (leaf) => this.#leaf(leaf));
+    this.root = this.#node(0);
   }
-  const elements: SchemaElement[] = [];
-  for (let i = 0; i < size; i++) elements.push(parseElement(r));
-  return elements;
-}
 
-function parseElement(r: CompactReader): SchemaElement {
-  const element: Mutable<SchemaElement> = { name: '' };
-  let named = false;
-  for (let last = 0; ; ) {
-    const wire = r.field(last);
-    if (wire === Wire.STOP) break;
-    last = r.id;
-    switch (last) {
-      case 1:
-        element.type = r.i32(wire);
-        break;
-      case 2:
-        element.typeLength = r.i32(wire);
-        break;
-      case 3: {
-        const repetition = r.i32(wire);
-        if (repetition !== 0 && repetition !== 1 && repetition !== 2) {
-          throw new DecodeError('SCHEMA', `repetition ${repetition} does not exist`);
-        }
-        element.repetition = repetition;
-        break;
-      }
-      case 4:
-        element.name = r.string(wire);
-        named = true;
-        break;
-      case 5:
-        element.numChildren = r.i32(wire);
-        break;
-      case 6:
-        element.convertedType = r.i32(wire);
-        break;
-      case 7:
-        element.scale = r.i32(wire);
-        break;
-      case 8:
-        element.precision = r.i32(wire);
-        break;
-      case 9:
-        element.fieldId = r.i32(wire);
-        break;
-      case 10:
-        if (wire === Wire.STRUCT) {
-          const logical = parseLogicalType(r);
-          if (logical !== undefined) element.logicalType = logical;
-        } else r.skip(wire);
-        break;
-      default:
-        r.skip(wire);
-    }
+  /** Why a leaf can't be read although the file can; undefined for good ones. */
+  brokenReason(leaf: LeafColumn): string | undefined {
+    return this.#broken.get(leaf.index);
   }
-  if (!named) r.fail('a schema element has no name');
-  return element;
-}
 
-/** A group whose children are being read. */
-interface OpenGroup {
-  readonly node: Mutable<SchemaNode>;
-  readonly children: SchemaNode[];
-  left: number;
-  readonly definition: number;
-  readonly repetition: number;
-}
-
-/** Makes the tree and its leaves from the list of elements, or throws SCHEMA. */
-export function buildSchema(elements: readonly SchemaElement[]): Schema {
-  const first = elements[0];
-  if (first === undefined) throw new DecodeError('SCHEMA', 'the schema is empty', { expected: 'a root element' });
-  const rootChildren: SchemaNode[] = [];
-  const root: Mutable<SchemaNode> = {
-    name: first.name,
-    path: [],
-    repetition: Repetition.REQUIRED,
-    children: rootChildren,
-  };
-  const leaves: LeafColumn[] = [];
-  const broken: (string | undefined)[] = [];
-  const open: OpenGroup[] = [
-    { node: root, children: rootChildren, left: childCount(first, elements.length - 1), definition: 0, repetition: 0 },
-  ];
-  let pathsSize = 0;
-  let next = 1;
-  for (;;) {
-    const group = open.at(-1);
-    if (group === undefined) break;
-    if (group.left === 0) {
-      open.pop();
-      continue;
-    }
-    group.left--;
-    const element = elements[next++];
-    if (element === undefined) {
-      throw new DecodeError('SCHEMA', 'the schema list ends inside a group', {
-        expected: 'as many children as it says',
-      });
-    }
-    const repetition = element.repetition ?? Repetition.REQUIRED;
-    const path = [...group.node.path, element.name];
-    pathsSize += path.length;
-    const node: Mutable<SchemaNode> = { name: element.name, path, repetition, children: [] };
-    group.children.push(node);
-    const definition = group.definition + (repetition === Repetition.REQUIRED ? 0 : 1);
-    const repeated = group.repetition + (repetition === Repetition.REPEATED ? 1 : 0);
-    if (isGroup(element)) {
-      if (open.length >= SCHEMA_DEPTH_MAX) {
-        throw new DecodeError('LIMIT', 'the schema is nested too deep', {
-          expected: `at most ${SCHEMA_DEPTH_MAX} levels`,
-        });
-      }
-      const logical = groupAnnotation(element);
-      if (logical !== undefined) node.logicalType = logical;
-      const children: SchemaNode[] = [];
-      node.children = children;
-      open.push({
-        node,
-        children,
-        left: childCount(element, elements.length - next),
-        definition,
-        repetition: repeated,
-      });
-    } else {
-      const leaf = makeLeaf(element, leaves.length, path, definition, repeated, repetition);
-      pathsSize += leaf.column.name.length;
-      node.leaf = leaf.column;
-      if (leaf.column.logicalType !== undefined) node.logicalType = leaf.column.logicalType;
-      leaves.push(leaf.column);
-      broken.push(leaf.broken);
-    }
-    if (pathsSize > SCHEMA_PATHS_MAX) {
-      throw new DecodeError('LIMIT', 'the schema has too many long paths', { expected: `at most ${SCHEMA_PATHS_MAX}` });
-    }
+  #element(i: number): SchemaElement {
+    const r = this.#reader;
+    r.pos = this.#index.at[i]!;
+    readElement(r, this.#raw);
+    return elementOf(this.#raw, this.#name(i));
   }
-  if (next !== elements.length) {
-    throw new DecodeError('SCHEMA', `${elements.length - next} schema elements belong to no group`);
+
+  #name(i: number): string {
+    const r = this.#reader;
+    r.pos = this.#index.nameAt[i]!;
+    return r.string(Wire.BINARY);
   }
-  return { root, leaves, broken };
-}
 
-/** A group has children; without any it is one when it has no physical type (structs without fields exist). */
-function isGroup(element: SchemaElement): boolean {
-  return element.type === undefined || (element.numChildren ?? 0) > 0;
-}
+  #groupPath(i: number): readonly string[] {
+    let path = this.#paths.get(i);
+    if (path === undefined) {
+      path = [...this.#groupPath(this.#index.parent[i]!), this.#name(i)];
+      this.#paths.set(i, path);
+    }
+    return path;
+  }
 
-function childCount(element: SchemaElement, left: number): number {
-  const count = element.numChildren ?? 0;
-  if (count < 0 || count > left) {
-    throw new DecodeError('SCHEMA', `group ${JSON.stringify(element.name)} says it has ${count} children`, {
-      expected: `at most the ${left} elements that follow`,
+  #leaf(index: number): LeafColumn {
+    const i = this.#index.leaves[index]!;
+    const element = this.#element(i);
+    const path = [...this.#groupPath(this.#index.parent[i]!), element.name];
+    const { column, broken } = makeLeaf(element, {
+      index,
+      path,
+      maxDefinitionLevel: this.#index.definition[i]!,
+      maxRepetitionLevel: this.#index.repetition[i]!,
     });
+    if (broken !== undefined) this.#broken.set(index, broken);
+    return column;
   }
-  return count;
+
+  #node(i: number): SchemaNode {
+    const { next, leafStart, groups } = this.#index;
+    const leafRange = { start: leafStart[i]!, end: leafStart[next[i]!]! };
+    if (groups[i] === 0) {
+      const leaf = this.leaves[leafRange.start]!;
+      const { path, repetition, logicalType } = leaf;
+      const node: Mutable<SchemaNode> = { name: path.at(-1)!, path, repetition, children: [], leaf, leafRange };
+      if (logicalType !== undefined) node.logicalType = logicalType;
+      return node;
+    }
+    const element = this.#element(i);
+    const places = this.#children(i);
+    const children = lazyList(places.length, (k) => this.#node(places[k]!));
+    const isRoot = i === 0;
+    const node: Mutable<SchemaNode> = {
+      name: element.name,
+      path: this.#groupPath(i),
+      repetition: isRoot ? Repetition.REQUIRED : (element.repetition ?? Repetition.REQUIRED),
+      children,
+      leafRange,
+    };
+    const logical = isRoot ? undefined : groupAnnotation(element);
+    if (logical !== undefined) node.logicalType = logical;
+    if (places.length > EAGER_ITEMS_MAX) node.named = (name) => this.#named(places, children, name);
+    return node;
+  }
+
+  /** The elements that are a group's children. */
+  #children(i: number): Uint32Array {
+    const { next } = this.#index;
+    const end = next[i]!;
+    let count = 0;
+    for (let child = i + 1; child < end; child = next[child]!) count++;
+    const places = new Uint32Array(count);
+    for (let child = i + 1, k = 0; child < end; child = next[child]!) places[k++] = child;
+    return places;
+  }
+
+  #named(places: Uint32Array, children: readonly SchemaNode[], name: string): SchemaNode[] {
+    const r = this.#reader;
+    const found: SchemaNode[] = [];
+    for (let k = 0; k < places.length; k++) {
+      r.pos = this.#index.nameAt[places[k]!]!;
+      if (r.equalsText(name)) found.push(children[k]!);
+    }
+    return found;
+  }
+}
+
+/** Reads the list of SchemaElement structs; the reader stands at the list's header. Throws THRIFT, SCHEMA, LIMIT. */
+export function parseSchema(r: CompactReader, wire: number): Schema {
+  return new Schema(indexSchema(r, wire), r.fork());
 }
 
 function groupAnnotation(element: SchemaElement): LogicalType | undefined {
@@ -192,24 +135,18 @@ function groupAnnotation(element: SchemaElement): LogicalType | undefined {
 
 function makeLeaf(
   element: SchemaElement,
-  index: number,
-  path: readonly string[],
-  maxDefinitionLevel: number,
-  maxRepetitionLevel: number,
-  repetition: Repetition,
+  place: Pick<LeafColumn, 'index' | 'path' | 'maxDefinitionLevel' | 'maxRepetitionLevel'>,
 ): { column: LeafColumn; broken: string | undefined } {
   const type = element.type ?? -1;
   const fixed = type === Physical.FIXED_LEN_BYTE_ARRAY;
   const typeLength = fixed ? (element.typeLength ?? 0) : 0;
+  const { path } = place;
   const column: Mutable<LeafColumn> = {
-    index,
-    path,
+    ...place,
     name: path.length === 1 ? path[0]! : path.join('.'),
     type,
     typeLength,
-    maxDefinitionLevel,
-    maxRepetitionLevel,
-    repetition,
+    repetition: element.repetition ?? Repetition.REQUIRED,
   };
   if (type < Physical.BOOLEAN || type > Physical.FIXED_LEN_BYTE_ARRAY) {
     return { column, broken: `physical type ${type} does not exist` };

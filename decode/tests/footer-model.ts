@@ -2,7 +2,7 @@
  * What a footer's metadata must be by the twin's reading of the same bytes, and footers made by random for tests.
  */
 import assert from 'node:assert/strict';
-import type { FileMetadata, SchemaElement, Statistics } from '../format/metadata.ts';
+import type { FileMetadata, LogicalType, SchemaElement, Statistics } from '../format/metadata.ts';
 import { FILE_META_DATA } from './parquet-tables.ts';
 import type { Tree, Value } from './thrift-twin.ts';
 import { readStruct, writeStruct } from './thrift-twin.ts';
@@ -58,6 +58,45 @@ export function assertSameAsTwin(metadata: FileMetadata, footer: Uint8Array): vo
       }
     }
   }
+}
+
+/** An element as parquet.thrift writes it. */
+export function elementTree(element: SchemaElement): Tree {
+  const { typeLength, repetition, numChildren, convertedType, fieldId, logicalType, ...same } = element;
+  const renamed = {
+    type_length: typeLength,
+    repetition_type: repetition,
+    num_children: numChildren,
+    converted_type: convertedType,
+    field_id: fieldId,
+    logicalType: logicalType === undefined ? undefined : logicalTree(logicalType),
+  };
+  const given = Object.entries({ ...same, ...renamed }).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(given) as Tree;
+}
+
+function logicalTree(logical: LogicalType): Tree {
+  switch (logical.kind) {
+    case 'UNKNOWN':
+      return { FROM_THE_FUTURE: {} };
+    case 'NULL':
+      return { UNKNOWN: {} };
+    case 'TIME':
+    case 'TIMESTAMP':
+      return { [logical.kind]: { isAdjustedToUTC: logical.utc, unit: { [logical.unit.toUpperCase()]: {} } } };
+    case 'INTEGER':
+      return { INTEGER: { bitWidth: logical.bitWidth, isSigned: logical.signed } };
+    case 'DECIMAL':
+      return { DECIMAL: { precision: logical.precision, scale: logical.scale } };
+    default:
+      return { [logical.kind]: {} };
+  }
+}
+
+/** The chunk of a column in a row group without rows. */
+export function emptyChunk(name: string, type: number): Tree {
+  const sizes = { num_values: 0n, total_uncompressed_size: 0n, total_compressed_size: 0n, data_page_offset: 4n };
+  return { file_offset: 0n, meta_data: { type, encodings: [0], path_in_schema: [name], codec: 0, ...sizes } };
 }
 
 function plainElement(element: SchemaElement): Tree {

@@ -3,23 +3,28 @@ import { test } from 'node:test';
 import type { DecodeErrorCode } from '../errors.ts';
 import { DecodeError } from '../errors.ts';
 import { Converted, Physical } from '../format/enums.ts';
-import type { LogicalType, SchemaElement } from '../format/metadata.ts';
+import type { FileMetadata, LogicalType, SchemaElement } from '../format/metadata.ts';
 import { parseFooter } from '../format/parse-footer.ts';
-import { buildSchema } from '../format/schema.ts';
-import { assertSameAsTwin, footerBytes } from './footer-model.ts';
+import { assertSameAsTwin, elementTree, emptyChunk, footerBytes } from './footer-model.ts';
 import type { Tree } from './thrift-twin.ts';
 
 const { BOOLEAN, INT32, INT64, INT96, DOUBLE, BYTE_ARRAY, FIXED_LEN_BYTE_ARRAY } = Physical;
 
+/** What a file with this list of elements and `rowGroups` has for metadata. */
+function fileOf(elements: readonly SchemaElement[], rowGroups: Tree[] = []): FileMetadata {
+  const bytes = footerBytes({ version: 1, schema: elements.map(elementTree), num_rows: 0n, row_groups: rowGroups });
+  return parseFooter(bytes, bytes.length + 12);
+}
+
 function refuses(elements: SchemaElement[], code: DecodeErrorCode, reason: RegExp): void {
   assert.throws(
-    () => buildSchema(elements),
+    () => fileOf(elements),
     (error) => error instanceof DecodeError && error.code === code && reason.test(error.message),
   );
 }
 
 test('levels count the optional and repeated fields on the path', () => {
-  const { root, leaves } = buildSchema([
+  const { root, leaves } = fileOf([
     { name: 'root', numChildren: 4 },
     { name: 'id', type: INT64, repetition: 0 },
     { name: 'tags', numChildren: 1, repetition: 1, convertedType: Converted.LIST },
@@ -74,8 +79,8 @@ test('deep and wide at once is bounded by the sum of the paths', () => {
 });
 
 test('structs without fields are groups, and root may be alone', () => {
-  assert.deepEqual(buildSchema([{ name: 'root' }]).leaves, []);
-  const { root, leaves } = buildSchema([
+  assert.deepEqual(fileOf([{ name: 'root' }]).leaves, []);
+  const { root, leaves } = fileOf([
     { name: 'root', numChildren: 2 },
     { name: 'empty', numChildren: 0, repetition: 1 },
     { name: 'a', type: INT64, repetition: 0, numChildren: 0 },
@@ -88,11 +93,14 @@ function leafOf(element: Omit<SchemaElement, 'name'>): {
   logicalType: LogicalType | undefined;
   broken: string | undefined;
 } {
-  const { leaves, broken } = buildSchema([
-    { name: 'root', numChildren: 1 },
-    { name: 'a', repetition: 0, ...element },
-  ]);
-  return { logicalType: leaves[0]!.logicalType, broken: broken[0] };
+  const { leaves, rowGroups } = fileOf(
+    [
+      { name: 'root', numChildren: 1 },
+      { name: 'a', repetition: 0, ...element },
+    ],
+    [{ columns: [emptyChunk('a', element.type ?? -1)], total_byte_size: 0n, num_rows: 0n }],
+  );
+  return { logicalType: leaves[0]!.logicalType, broken: rowGroups[0]!.columns[0]!.broken };
 }
 
 test('converted types give logical types', () => {

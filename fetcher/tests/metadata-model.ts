@@ -69,7 +69,8 @@ function treeOf(leaves: readonly LeafColumn[]): SchemaNode {
         below.filter((one) => one.path[path.length] === name),
       ),
     );
-    const node = { name: path.at(-1) ?? 'schema', path, repetition: Repetition.REQUIRED, children };
+    const leafRange = { start: below[0]?.index ?? 0, end: (below.at(-1)?.index ?? -1) + 1 };
+    const node = { name: path.at(-1) ?? 'schema', path, repetition: Repetition.REQUIRED, children, leafRange };
     return leaf ? { ...node, leaf } : node;
   };
   return nodeAt([], leaves);
