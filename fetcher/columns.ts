@@ -5,52 +5,87 @@
 import type { FileMetadata, LeafColumn, SchemaNode } from '../decode/index.ts';
 import { FetchError } from './errors.ts';
 
+/** Names looked up one by one: for more, it is cheaper to make all names of a file once. */
+const LOOKED_UP_MAX = 64;
+
 /** The leaves in the order of `names`, each once; all in file order without names. Throws FetchError COLUMN. */
 export function chooseColumns(metadata: FileMetadata, names: readonly string[] | undefined): readonly LeafColumn[] {
   if (names === undefined) return metadata.leaves;
-  const byName = new Map<string, Set<LeafColumn>>();
-  collect(metadata.root, byName);
-  const byLowerCase = new Map<string, string[]>();
-  for (const name of byName.keys()) {
-    const lower = name.toLowerCase();
-    const same = byLowerCase.get(lower);
-    if (same === undefined) byLowerCase.set(lower, [name]);
-    else same.push(name);
-  }
-  const chosen = new Set<LeafColumn>();
+  const chosen = new Set<number>();
+  let all: KnownNames | undefined;
   for (const name of names) {
-    let leaves = byName.get(name);
-    if (leaves === undefined) {
-      const [only, other] = byLowerCase.get(name.toLowerCase()) ?? [];
-      if (other !== undefined) {
-        throw new FetchError(
-          'COLUMN',
-          `column ${quote(name)} could be ${quote(only!)} or ${quote(other)}: write it as it is`,
-        );
-      }
-      leaves = only === undefined ? undefined : byName.get(only);
+    let nodes: readonly SchemaNode[] = names.length > LOOKED_UP_MAX ? [] : find(metadata.root, name);
+    if (nodes.every(isEmpty)) {
+      all ??= new KnownNames(metadata.root);
+      nodes = all.find(name);
     }
-    if (leaves === undefined) throw unknownColumn(name, [...byName.keys()]);
-    for (const leaf of leaves) chosen.add(leaf);
+    for (const { leafRange } of nodes) for (let leaf = leafRange.start; leaf < leafRange.end; leaf++) chosen.add(leaf);
   }
-  return [...chosen];
+  return Array.from(chosen, (leaf) => metadata.leaves[leaf]!);
 }
 
-/** All leaves by their own dotted name and by that of each group above. Names may occur twice: they add up. */
-function collect(root: SchemaNode, byName: Map<string, Set<LeafColumn>>): void {
-  const open: { node: SchemaNode; above: string[] }[] = root.children.map((node) => ({ node, above: [] })).reverse();
-  for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    const { node, above } = next;
-    const names = [...above, above.length === 0 ? node.name : `${above.at(-1)}.${node.name}`];
-    if (node.leaf !== undefined) for (const name of names) addLeaf(byName, name, node.leaf);
-    for (const child of node.children.toReversed()) open.push({ node: child, above: names });
+const isEmpty = ({ leafRange }: SchemaNode): boolean => leafRange.start === leafRange.end;
+
+/** The nodes of this dotted name in file order; names may hold dots themselves, and occur twice: they add up. */
+function find(group: SchemaNode, name: string): SchemaNode[] {
+  const named = (segment: string): readonly SchemaNode[] =>
+    group.named?.(segment) ?? group.children.filter((child) => child.name === segment);
+  const found: SchemaNode[] = [];
+  for (let dot = name.indexOf('.'); dot >= 0; dot = name.indexOf('.', dot + 1)) {
+    for (const child of named(name.slice(0, dot))) found.push(...find(child, name.slice(dot + 1)));
   }
+  found.push(...named(name));
+  return found.sort((a, b) => a.leafRange.start - b.leafRange.start);
 }
 
-function addLeaf(byName: Map<string, Set<LeafColumn>>, name: string, leaf: LeafColumn): void {
-  const leaves = byName.get(name);
-  if (leaves === undefined) byName.set(name, new Set([leaf]));
-  else leaves.add(leaf);
+/** All names of a file, of leaves and of the groups above them. */
+class KnownNames {
+  readonly #byName = new Map<string, SchemaNode[]>();
+  #byLowerCase: Map<string, string[]> | undefined;
+
+  constructor(root: SchemaNode) {
+    const open: { node: SchemaNode; above: string }[] = [];
+    const openChildren = ({ children }: SchemaNode, above: string): void => {
+      for (let k = children.length - 1; k >= 0; k--) open.push({ node: children[k]!, above });
+    };
+    openChildren(root, '');
+    for (let next = open.pop(); next !== undefined; next = open.pop()) {
+      const name = next.above + next.node.name;
+      if (!isEmpty(next.node)) this.#add(name, next.node);
+      openChildren(next.node, `${name}.`);
+    }
+  }
+
+  #add(name: string, node: SchemaNode): void {
+    const nodes = this.#byName.get(name);
+    if (nodes === undefined) this.#byName.set(name, [node]);
+    else nodes.push(node);
+  }
+
+  /** The nodes of this name, or of the only one like it in other letter case. Throws FetchError COLUMN. */
+  find(name: string): readonly SchemaNode[] {
+    const exact = this.#byName.get(name);
+    if (exact !== undefined) return exact;
+    this.#byLowerCase ??= this.#lowerCase();
+    const [only, other] = this.#byLowerCase.get(name.toLowerCase()) ?? [];
+    if (only === undefined) throw unknownColumn(name, [...this.#byName.keys()]);
+    if (other === undefined) return this.#byName.get(only)!;
+    throw new FetchError(
+      'COLUMN',
+      `column ${quote(name)} could be ${quote(only)} or ${quote(other)}: write it as it is`,
+    );
+  }
+
+  #lowerCase(): Map<string, string[]> {
+    const byLowerCase = new Map<string, string[]>();
+    for (const name of this.#byName.keys()) {
+      const lower = name.toLowerCase();
+      const same = byLowerCase.get(lower);
+      if (same === undefined) byLowerCase.set(lower, [name]);
+      else same.push(name);
+    }
+    return byLowerCase;
+  }
 }
 
 /** Characters of the list of names that an error shows, and of one name in it. */

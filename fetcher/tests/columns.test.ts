@@ -66,7 +66,8 @@ test('columns of the same name are chosen together', () => {
   const twice = modelMetadata([{ name: 'a', bytes: 8 }], [10]);
   const [leaf] = twice.leaves;
   const other = { ...leaf!, index: 1 };
-  const root = { ...twice.root, children: [...twice.root.children, { ...twice.root.children[0]!, leaf: other }] };
+  const second = { ...twice.root.children[0]!, leaf: other, leafRange: { start: 1, end: 2 } };
+  const root = { ...twice.root, children: [...twice.root.children, second] };
   assert.deepEqual(
     chooseColumns({ ...twice, root, leaves: [leaf!, other] }, ['a']).map((one) => one.index),
     [0, 1],
