@@ -136,7 +136,7 @@ export class FileSource implements RowGroupSource {
         fileOffset: chunk.bytes.start,
         uncompressedBytes: chunk.totalUncompressedSize,
         utf8: isText(column),
-        bytesOutput: this.#options.dictionary ? 'dictionary' : 'values',
+        bytesOutput: this.#options.dictionary && mayBeDictionary(column) ? 'dictionary' : 'values',
         windowRows: plan.batchRows,
         wrongBitPacking,
         ...(nested === undefined ? {} : { nested: { ...nested, rowsHint: group.numRows } }),
@@ -155,6 +155,11 @@ export class FileSource implements RowGroupSource {
     const run: RowGroupRun = new RowGroupRun(context, group, columns, skipRows);
     return run;
   }
+}
+
+/** Arrow's types of the others are not dictionaries: their values are expanded. The same choice as in arrow-type.ts. */
+function mayBeDictionary({ path, maxRepetitionLevel, logicalType }: LeafColumn): boolean {
+  return path.length === 1 && maxRepetitionLevel === 0 && logicalType?.kind !== 'DECIMAL';
 }
 
 /** Fields in the order in which the columns name their first leaves. */
