@@ -20,3 +20,6 @@ export const OTHERS_LOOK_MS = 20;
 
 /** Milliseconds without any movement of other scans after which waiting for their memory is given up. */
 export const OTHERS_STILL_MS = 10_000;
+
+/** Decoder threads at most: more than any machine has cores for is a mistake. */
+export const DECODERS_MAX = 256;

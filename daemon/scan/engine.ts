@@ -5,6 +5,8 @@
 import { availableParallelism } from 'node:os';
 import { setImmediate } from 'node:timers/promises';
 import { Pool } from '../../decode/index.ts';
+import { FetchError } from '../../fetcher/index.ts';
+import { DECODERS_MAX } from '../limits.ts';
 import { DecoderStreams } from './streams.ts';
 
 export interface EngineOptions {
@@ -23,17 +25,29 @@ export function defaultDecoders(): number {
   return Math.max(1, availableParallelism() - 1);
 }
 
+/** What an engine has to know of a scan. */
+export interface OpenScan {
+  fail(error: Error): void;
+  close(): Promise<void>;
+}
+
 export class ScanEngine {
   readonly pool: Pool;
   readonly streams: DecoderStreams;
-  /** Scans that are open. */
-  scans = 0;
+  /** Scans that are open, the oldest first. */
+  readonly scans = new Set<OpenScan>();
   /** Grows whenever a scan gives out rows or leaves memory: a scan that is short of memory watches the others by it. */
   progress = 0;
 
+  #closing: Promise<void> | undefined;
+
+  /** Throws RangeError for a memory or a number of decoders outside the bounds. */
   constructor(options: EngineOptions = {}) {
     this.pool = Pool.create(options.memoryBytes ?? MEMORY_BYTES_DEFAULT);
     const decoders = options.decoders ?? defaultDecoders();
+    if (!Number.isInteger(decoders) || decoders < 1 || decoders > DECODERS_MAX) {
+      throw new RangeError(`${decoders} decoders; expected a whole number from 1 to ${DECODERS_MAX}`);
+    }
     this.streams = new DecoderStreams(this.pool, decoders, options.verifyChecksums ?? true);
   }
 
@@ -42,7 +56,21 @@ export class ScanEngine {
     await setImmediate();
   }
 
-  async close(): Promise<void> {
+  get isClosed(): boolean {
+    return this.#closing !== undefined;
+  }
+
+  /** Ends the scans that are open (they fail as CLOSED) and the decoder threads. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    for (const scan of [...this.scans]) {
+      scan.fail(new FetchError('CLOSED', 'the engine was closed'));
+      await scan.close();
+    }
     await this.streams.close();
   }
 }

@@ -17,6 +17,7 @@ import {
   physicalName,
 } from '../../decode/index.ts';
 import {
+  FetchError,
   type FileVersion,
   type GapEstimator,
   type PlannedRowGroup,
@@ -25,7 +26,9 @@ import {
   type ScanRequest,
   type Transport,
 } from '../../fetcher/index.ts';
+import { formatCounted } from '../argument.ts';
 import { isText } from '../arrow/arrow-type.ts';
+import { shortTypeText } from '../output/file-metadata.ts';
 import { ColumnRun } from './column-run.ts';
 import { RowGroupRun } from './row-group-run.ts';
 import type { RowGroupSource, ScanContext } from './scan-run.ts';
@@ -86,7 +89,7 @@ export class FileSource implements RowGroupSource {
     // later files give the columns of the first, wherever they have them
     const columns = this.#first === undefined ? {} : { columns: this.#first.plan.columns.map((column) => column.name) };
     const request = { ...this.#options.request, ...columns, ...left, policy: this.#options.policy() };
-    const plan = planScan(metadata, request);
+    const plan = this.#plan(metadata, request, file);
     const fields = inOrder(buildFields(metadata.root, plan.columns), plan.columns);
     const shapes = new Map(plan.columns.map((column) => [column.index, nestedShape(fields, column, file)]));
     const planned = { ...next.value, plan, fields, shapes };
@@ -96,6 +99,18 @@ export class FileSource implements RowGroupSource {
     this.#nextGroup = 0;
     this.#rowsPlanned += plan.rowGroups.reduce((sum, group) => sum + group.numRows, 0);
     return true;
+  }
+
+  #plan(metadata: FileMetadata, request: ScanRequest, file: FileVersion): ScanPlan {
+    try {
+      return planScan(metadata, request);
+    } catch (error) {
+      if (!(error instanceof FetchError)) throw error;
+      const [missing] = /^no column "(?:[^"\\]|\\.)*"/.exec(error.reason) ?? [];
+      if (this.#first === undefined || missing === undefined) throw error.located(file.path);
+      const reason = `${missing} (${this.#first.file.path}, the first file, has it)`;
+      throw new FetchError('COLUMN', `${file.path}: ${reason}`, { cause: error });
+    }
   }
 
   async next(scan: ScanContext): Promise<RowGroupRun | undefined> {
@@ -124,6 +139,9 @@ export class FileSource implements RowGroupSource {
       const place = { file: file.path, column: column.name, rowGroup: group.ordinal, offset: chunk.bytes.start };
       if (chunk.encrypted) throw new DecodeError('ENCRYPTED', 'the column is encrypted', place);
       if (planned.broken !== undefined) throw new DecodeError('METADATA', planned.broken, place);
+      if (chunk.numValues > 0 && chunk.bytes.end === chunk.bytes.start) {
+        throw new DecodeError('METADATA', `the column chunk has ${chunk.numValues} values and no bytes`, place);
+      }
       const nested = shapes.get(column.index);
       const spec: ChunkSpec = {
         columnName: column.name,
@@ -211,7 +229,7 @@ function packsLevelsWrong(createdBy: string | undefined): boolean {
 }
 
 function typeText(column: LeafColumn): string {
-  const logical = column.logicalType === undefined ? '' : ` ${JSON.stringify(column.logicalType)}`;
-  const lists = column.maxRepetitionLevel === 0 ? '' : ` in ${column.maxRepetitionLevel} lists`;
-  return `${physicalName(column)}${logical}${lists}`;
+  const { logicalType, maxRepetitionLevel: lists } = column;
+  const logical = logicalType === undefined ? '' : ` ${shortTypeText(logicalType)}`;
+  return `${physicalName(column)}${logical}${lists === 0 ? '' : ` in ${formatCounted(lists, 'list')}`}`;
 }

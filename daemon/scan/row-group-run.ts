@@ -28,6 +28,12 @@ export interface RowGroupContext {
   readonly onFetch: (bytes: number, milliseconds: number) => void;
 }
 
+/** Bytes of a page: what writers make unless they are told otherwise. */
+const PAGE_BYTES_GUESS = 1 << 20;
+
+/** Bytes of a flow's kernel states and the rounding of its slabs. */
+const FLOW_BYTES = 48 << 10;
+
 export class RowGroupRun {
   readonly group: PlannedRowGroup;
   readonly columns: readonly ColumnRun[];
@@ -54,6 +60,23 @@ export class RowGroupRun {
     this.#waiting = [...group.fetches];
   }
 
+  get isFetching(): boolean {
+    return this.#fetching > 0;
+  }
+
+  /** Bytes of the pool that it may take alone: pieces, pages and windows of all columns, as far as the footer tells. */
+  get memoryEstimate(): number {
+    let bytes = 0;
+    for (const [k, chunk] of this.group.chunks.entries()) {
+      const run = this.columns[k]!;
+      const rows = Math.max(1, Math.min(run.spec.windowRows, this.group.numRows));
+      const window = (chunk.uncompressed / Math.max(1, this.group.numRows)) * rows + rows / 8;
+      bytes += Math.min(chunk.compressed, 2 * chunk.segmentBytes) + Math.min(chunk.uncompressed, PAGE_BYTES_GUESS);
+      bytes += 2 * window + FLOW_BYTES;
+    }
+    return Math.max(bytes * 1.25, 2 * this.memoryShort);
+  }
+
   /** True while something is on its way that will change its state: a request, or a running decoder. */
   get isBusy(): boolean {
     return this.#fetching > 0 || this.columns.some((run) => run.isRunning);
@@ -61,6 +84,7 @@ export class RowGroupRun {
 
   /** Every row has been taken and every slab that was its own has gone back or will without help. */
   get isDone(): boolean {
+    if (this.columns.length === 0) return this.#rowsTaken >= this.group.numRows;
     return this.#waiting.length === 0 && this.#fetching === 0 && this.columns.every((run) => run.isOver);
   }
 
@@ -153,6 +177,7 @@ export class RowGroupRun {
 
   /** The next rows that all columns have, at most `rowsMax`; undefined when there are none now. */
   takeBatch(rowsMax: number, onReleased: () => void): Batch | undefined {
+    if (this.columns.length === 0) return this.#takeBareRows(rowsMax, onReleased);
     this.#skip();
     const rows = this.#skipRows > 0 ? 0 : this.#rowsReady(rowsMax);
     if (rows === 0) {
@@ -168,6 +193,14 @@ export class RowGroupRun {
     }
     this.#rowsTaken += rows;
     return new Batch(rows, slices, shared, onReleased);
+  }
+
+  /** Rows of no columns: there is nothing but the footer's count of them. */
+  #takeBareRows(rowsMax: number, onReleased: () => void): Batch | undefined {
+    const rows = Math.min(rowsMax, this.group.numRows - this.#rowsTaken);
+    if (rows <= 0) return undefined;
+    this.#rowsTaken += rows;
+    return new Batch(rows, [], [], onReleased);
   }
 
   #rowsReady(rowsMax: number): number {

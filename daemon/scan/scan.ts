@@ -91,9 +91,10 @@ export class Scan {
   static async open(engine: ScanEngine, source: Source, options: ScanOptions = {}): Promise<Scan> {
     const { dictionary = false, zeroCopy = false, maxGap = 'auto', limit, signal } = options;
     checkOptions(options);
+    if (engine.isClosed) throw new FetchError('CLOSED', 'the engine was closed');
     const baseline = baselineOf(source, engine);
     const gap = new GapEstimator();
-    const files = await source.list();
+    const files = await orAborted(source.list(), signal);
     const opened = scanFiles(source, files, gap);
     const rowGroups = new FileSource(opened, {
       request: scanRequest(options, engine.pool.capacityBytes),
@@ -101,7 +102,11 @@ export class Scan {
       dictionary,
       gap,
     });
-    const plan = (await rowGroups.firstPlan())!;
+    const plan = (await orAborted(rowGroups.firstPlan(), signal))!;
+    // rows of another file may be null where the first file's are required
+    const nullable = files.length > 1;
+    const arrow = rowGroups.firstFields.map((field) => arrowNode(field, { dictionary, nullable }));
+    const builder = new ArrowBatchBuilder(engine.pool, arrow, new Map(), { zeroCopy });
     const run = new ScanRun(engine, rowGroups, {
       depth: options.prefetchDepth ?? PREFETCH_DEPTH_DEFAULT,
       preserveOrder: options.preserveOrder ?? true,
@@ -110,10 +115,6 @@ export class Scan {
       ...(signal === undefined ? {} : { signal }),
       ...(options.onDepth === undefined ? {} : { onDepth: options.onDepth }),
     });
-    // rows of another file may be null where the first file's are required
-    const nullable = files.length > 1;
-    const arrow = rowGroups.firstFields.map((field) => arrowNode(field, { dictionary, nullable }));
-    const builder = new ArrowBatchBuilder(engine.pool, arrow, new Map(), { zeroCopy });
     return new Scan(engine, source, run, plan, builder, zeroCopy, baseline);
   }
 
@@ -161,7 +162,27 @@ export class Scan {
   }
 }
 
-function checkOptions({ prefetchDepth, maxGap, limit, batchRows }: ScanOptions): void {
+/** The promise, or CANCELLED as soon as the signal says so; what was under way then ends by its own timers. */
+async function orAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return promise;
+  let onAbort = (): void => {};
+  const aborted = new Promise<never>((_, reject) => {
+    onAbort = () => reject(new FetchError('CANCELLED', 'the scan was cancelled'));
+    if (signal.aborted) onAbort();
+    else signal.addEventListener('abort', onAbort, { once: true });
+  });
+  try {
+    return await Promise.race([promise, aborted]);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+    promise.catch(() => {}); // told already, or nobody's any more
+  }
+}
+
+function checkOptions({ columns, prefetchDepth, maxGap, limit, batchRows }: ScanOptions): void {
+  if (columns !== undefined && !(Array.isArray(columns) && columns.every((name) => typeof name === 'string'))) {
+    throw new FetchError('OPTION', 'columns must be a list of names');
+  }
   const whole = (name: string, value: number | string | undefined, least: number, most: number): void => {
     if (value === undefined || value === 'auto') return;
     if (typeof value === 'number' && Number.isSafeInteger(value) && value >= least && value <= most) return;
