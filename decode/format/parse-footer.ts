@@ -75,7 +75,8 @@ export function parseFooter(bytes: Uint8Array, fileLength: number): FileMetadata
   const r = new CompactReader(bytes, footerStart);
   let version = 0;
   let createdBy: string | undefined;
-  let declaredRows = 0;
+  let declaredRows: number | undefined;
+  let hasRowGroups = false;
   let schema: Schema | undefined;
   let keyValues: [string, string | undefined][] = [];
   let rowGroupsAt = -1;
@@ -97,6 +98,7 @@ export function parseFooter(bytes: Uint8Array, fileLength: number): FileMetadata
         declaredRows = r.i64(wire);
         break;
       case 4:
+        hasRowGroups = true;
         if (schema !== undefined) {
           index = indexRowGroups(r, wire, schema.leaves.length);
           break;
@@ -117,6 +119,11 @@ export function parseFooter(bytes: Uint8Array, fileLength: number): FileMetadata
     }
   }
   if (schema === undefined) throw new DecodeError('FOOTER', 'the footer has no schema', { offset: footerStart });
+  // both are required: a footer without them is damaged, not empty
+  if (declaredRows === undefined || !hasRowGroups) {
+    const what = declaredRows === undefined ? 'number of rows' : 'list of row groups';
+    throw new DecodeError('FOOTER', `the footer has no ${what}`, { offset: footerStart });
+  }
   if (!Number.isSafeInteger(declaredRows) || declaredRows < 0) {
     throw new DecodeError('METADATA', `the file says it has ${declaredRows} rows`, { expected: 'zero or more' });
   }
@@ -131,6 +138,9 @@ export function parseFooter(bytes: Uint8Array, fileLength: number): FileMetadata
     shortChunks: leavesOutDictionaryHeader(createdBy),
   });
   const lastGroup = rowGroups.at(-1);
+  if (lastGroup === undefined && declaredRows > 0) {
+    throw new DecodeError('METADATA', `the file says it has ${declaredRows} rows and has no row group`);
+  }
   return {
     version,
     ...(createdBy === undefined ? {} : { createdBy }),
