@@ -1,10 +1,11 @@
 /**
- * `npm run bench -- <decode|scan|serve|memory|all> [--small] [--json] [--rows n]`: runs benchmarks and prints a table
+ * `npm run bench -- <decode|scan|serve|memory|footer|all> [--small] [--json] [--rows n]`: runs benchmarks and prints a table
  * of each and its ratios beside what they should be. With `--json` stdout holds one object and nothing else:
  * { ratios: { name: number }, benchmarks: { name: details } }. Below a target is no failure: only wrong values are.
  */
 import { parseArgs } from 'node:util';
 import { benchDecode } from './decode.ts';
+import { benchFooter } from './footer.ts';
 import { benchMemory } from './memory.ts';
 import { type BenchOptions, type BenchResult, formatTable } from './result.ts';
 import { benchScan } from './scan.ts';
@@ -15,6 +16,7 @@ const BENCHMARKS: Readonly<Record<string, (options: BenchOptions) => Promise<Ben
   scan: benchScan,
   serve: ({ small = false }) => benchServe({ small }),
   memory: benchMemory,
+  footer: benchFooter,
 };
 
 /** What each ratio is to reach: at least, or at most. */
@@ -29,6 +31,9 @@ const TARGETS: Readonly<Record<string, readonly [direction: 'least' | 'most', va
   'nginx.throughput.large': ['least', 0.8],
   'nginx.throughput.small': ['least', 0.4],
   'rss.overCap': ['most', 1],
+  'duckdb.time': ['most', 1],
+  'hyparquet.time': ['most', 1],
+  'parquet-wasm.time': ['most', 1],
 };
 
 const USAGE = `usage: npm run bench -- <${Object.keys(BENCHMARKS).join('|')}|all> [--small] [--json] [--rows n]`;

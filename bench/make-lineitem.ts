@@ -3,10 +3,10 @@
  * pages have the encodings and the compression that such tables have. Files are kept in the system's temporary folder
  * under a name made of everything that went into them, and are made once.
  */
-import { existsSync, mkdirSync, renameSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
+import { tableFolder } from './table-folder.ts';
 
 export interface LineitemOptions {
   readonly rows: number;
@@ -40,11 +40,10 @@ export const LINEITEM = { fixed: FIXED_COLUMNS, strings: STRING_COLUMNS } as con
 /** Path of a Parquet file of at least `rows` times `copies` rows, made if it is not there yet. */
 export async function lineitemFile(options: LineitemOptions): Promise<string> {
   const { rows, copies = 1, codec = 'snappy', fixedOnly = false } = options;
-  const folder = join(tmpdir(), `qanat-bench-${process.getuid?.() ?? 0}`);
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const owner = statSync(folder).uid;
-  if (process.getuid !== undefined && owner !== process.getuid()) throw new Error(`${folder} belongs to user ${owner}`);
-  const file = join(folder, `lineitem-v${VERSION}-${rows}x${copies}-${codec}${fixedOnly ? '-fixed' : ''}.parquet`);
+  const file = join(
+    tableFolder(),
+    `lineitem-v${VERSION}-${rows}x${copies}-${codec}${fixedOnly ? '-fixed' : ''}.parquet`,
+  );
   if (existsSync(file)) return file;
   const unfinished = `${file}.${process.pid}`;
   const instance = await DuckDBInstance.create(':memory:');

@@ -39,7 +39,8 @@ export async function fetchFooter(
       const footer = tail.slice(at, at + footerLength);
       return { metadata: parseFooter(footer, length), requests, bytes: tail.length };
     }
-    const footer = new Uint8Array(footerLength);
+    // not zeroed: the read fills it or fails
+    const footer = new Uint8Array(Buffer.allocUnsafeSlow(footerLength).buffer);
     const missing = footer.subarray(0, tailStart - footerStart);
     footer.set(tail.subarray(0, footerLength - missing.length), missing.length);
     await transport.read(file, footerStart, missing, read);
