@@ -83,18 +83,22 @@ export function parseSwitch(text: string): boolean {
   throw bad(`${JSON.stringify(text)}: expected true or false`);
 }
 
-/** Names separated by commas, as a line of CSV: a name that holds a comma stands in double quotes. */
+/**
+ * Names separated by commas, as a line of CSV: a name that holds a comma stands in double quotes. Spaces around a name
+ * are not part of it unless they stand in the quotes.
+ */
 export function parseNames(text: string): string[] {
   const names: string[] = [];
   for (let at = 0; at <= text.length; at++) {
+    while (text[at] === ' ') at++;
     if (text[at] !== '"') {
       const comma = text.indexOf(',', at);
       const end = comma < 0 ? text.length : comma;
-      names.push(text.slice(at, end));
+      names.push(text.slice(at, end).trim());
       at = end;
       continue;
     }
-    const [quoted, name] = /^"((?:[^"]|"")*)"(?=,|$)/s.exec(text.slice(at)) ?? [];
+    const [quoted, name] = /^"((?:[^"]|"")*)" *(?=,|$)/s.exec(text.slice(at)) ?? [];
     if (quoted === undefined) throw bad(`${text}: a name that starts with a double quote must end with one`);
     names.push(name!.replaceAll('""', '"'));
     at += quoted.length;
@@ -110,10 +114,13 @@ export interface HostPort {
 
 /** `127.0.0.1:7400`, `[::1]:7400`, `host:0`. */
 export function parseHostPort(text: string): HostPort {
-  const [, v6, name, digits] = /^(?:\[([0-9a-f:.]+)\]|([^:[\]\s/]+)):(\d{1,5})$/i.exec(text.trim()) ?? [];
+  const [, v6, name, digits] = /^(?:\[([0-9a-f:.]+)\]|([^:[\]\s/]+)):(\d{1,9})$/i.exec(text.trim()) ?? [];
   const host = v6 ?? name;
-  if (host === undefined || Number(digits) > 65535) {
+  if (host === undefined) {
     throw bad(`${JSON.stringify(text)}: expected host:port, such as 127.0.0.1:7400 or [::1]:0`);
+  }
+  if (Number(digits) > 65535) {
+    throw bad(`${JSON.stringify(text)}: ports are 1 to 65535, and 0 takes a free one`);
   }
   return { host, port: Number(digits) };
 }
@@ -136,6 +143,11 @@ export function formatBytes(bytes: number): string {
 /** `1,234,567`. */
 export function formatCount(count: number): string {
   return count.toLocaleString('en-US');
+}
+
+/** `1 file`, `2,000 files`. */
+export function formatCounted(count: number, what: string): string {
+  return `${formatCount(count)} ${what}${count === 1 ? '' : 's'}`;
 }
 
 /** `1.23 s`, `45 ms`. */

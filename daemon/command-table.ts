@@ -39,10 +39,11 @@ export const COMMANDS = {
   ls: {
     name: 'ls',
     operands: '<url>',
-    summary: 'List files',
+    summary: 'List the files that a location means',
     options: [...SOURCE, 'json', 'debug'],
     examples: [
       ['qanat ls rdma://host:7400', 'all Parquet files of a server'],
+      ["qanat ls 'rdma://host:7400/**'", 'all files of a server'],
       ["qanat ls 'rdma://host:7400/year=2024/**/*.parquet' --json", 'those a glob matches'],
     ],
   },
@@ -91,10 +92,10 @@ export const COMMANDS = {
   cp: {
     name: 'cp',
     operands: '<url> <file>',
-    summary: 'Copy a file, byte for byte',
+    summary: 'Copy one file, byte for byte',
     options: [...SOURCE, 'json', 'debug'],
     examples: [
-      ['qanat cp rdma://host:7400/lineitem.parquet .', 'into this folder'],
+      ['qanat cp rdma://host:7400/lineitem.parquet .', 'into this folder; one file, no folder and no glob of several'],
       ['qanat cp rdma://host:7400/lineitem.parquet - | sha256sum', 'to standard output'],
     ],
   },

@@ -1,5 +1,5 @@
 /**
- * The library: `import { openEngine, openSource, scan } from 'qanat'`.
+ * The library: `import { openSource, Scan, scan, ScanEngine } from 'qanat'`.
  *
  *   for await (const batch of scan('rdma://host:7400/lake/*.parquet', { columns: ['a', 'b'] })) { ... }
  */

@@ -90,13 +90,15 @@ export function makeProgram(
     .version(packageJson.version)
     .showSuggestionAfterError()
     .exitOverride()
+    .configureOutput({ outputError: (text, write) => write(mistakeText('qanat', text)) })
     .configureHelp({ helpWidth: Math.min(process.stdout.columns ?? 100, 120), showGlobalOptions: false })
     .addHelpText('after', '\nqanat <command> --help shows options and examples of a command.');
   for (const [name, spec] of Object.entries(COMMANDS) as [CommandName, CommandSpec][]) {
     const command = program
       .command(`${name} ${spec.operands}`.trim())
       .description(spec.summary)
-      .addHelpText('after', examplesText(spec));
+      .addHelpText('after', examplesText(spec))
+      .configureOutput({ outputError: (text, write) => write(mistakeText(`qanat ${name}`, text)) });
     for (const option of spec.options) for (const one of commanderOptions(option)) command.addOption(one);
     command.action(async (...given: unknown[]) => {
       const operands = given.slice(0, -2).flat().map(String);
@@ -104,6 +106,15 @@ export function makeProgram(
     });
   }
   return program;
+}
+
+/** A mistake in the command line as one line, like all errors. */
+function mistakeText(who: string, text: string): string {
+  const what = text
+    .replace(/^error: /, '')
+    .trim()
+    .replace(/\.?\s*\n\s*/g, ' ');
+  return `${who}: ${printable(what)}; see ${who} --help\n`;
 }
 
 function examplesText({ examples }: CommandSpec): string {

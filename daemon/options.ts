@@ -48,7 +48,7 @@ export const OPTIONS = {
     without: '127.0.0.1:7400',
     meaning: 'Address for queue pairs; port 0 takes a free one',
   },
-  all: toggle('Serve every file, not only `*.parquet`'),
+  all: toggle('Serve every file, not only `*.parquet`, `*.parq` and `*.pq` (in any letter case, hidden ones not)'),
   align: {
     ...bytes(64, 2 ** 21),
     without: '64 B',
@@ -97,9 +97,16 @@ export const OPTIONS = {
     argument: 'names',
     parse: (text: string, previous: string[] = []): string[] => [...previous, ...parseNames(text)],
     without: 'all',
-    meaning: 'Columns in the order wanted, separated by commas; repeatable; a name with a comma in double quotes',
+    meaning:
+      'Columns in the order wanted, separated by commas; repeatable; a name with a comma in double quotes. ' +
+      '`a.b` is a field within `a`. Letter case counts only where names differ by nothing else; a column named ' +
+      'twice comes once',
   },
-  limit: { ...whole('rows', 0, Number.MAX_SAFE_INTEGER), without: 'all rows; 40 for a table', meaning: 'Rows at most' },
+  limit: {
+    ...whole('rows', 0, Number.MAX_SAFE_INTEGER),
+    without: 'all rows; 40 for a table that is no file',
+    meaning: 'Rows at most',
+  },
   format: {
     argument: 'name',
     parse: oneOf(...SCAN_FORMATS),
@@ -113,7 +120,7 @@ export const OPTIONS = {
     without: 'standard output',
     meaning: 'File to write, complete or not at all; `-` is standard output',
   },
-  explain: toggle("Print the plan of the first file as JSON; reads nothing but that file's footer"),
+  explain: toggle("Print the plan of the first file, all of it with `--json`; reads nothing but that file's footer"),
   stats: toggle('Report on standard error what the scan did; as JSON with `--json`'),
   prefetchDepth: {
     argument: 'n|auto',
@@ -142,7 +149,7 @@ export const OPTIONS = {
   batchRows: { ...whole('n', 1, 2 ** 20), without: 'by memory', meaning: 'Rows of a record batch at most' },
   verifyChecksums: { ...toggle('Check the CRC of pages that have one'), negatable: true, without: 'on' },
   rows: { ...whole('n', 1000, 50_000_000), without: '1,000,000', meaning: 'Rows that the demo makes, about' },
-  json: toggle('JSON on standard output, and nothing else there'),
+  json: toggle('JSON on standard output, on one line, and nothing else there'),
   debug: toggle('Stack traces of errors'),
 } satisfies Record<string, OptionSpec<never> | OptionSpec<boolean> | { parse: (text: string) => unknown }>;
 

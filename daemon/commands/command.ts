@@ -1,7 +1,11 @@
 /** What every command is given, and what most of them need: sources that close, short texts on standard output. */
+
+import type { FileVersion } from '../../fetcher/index.ts';
 import { openSource, type Source } from '../../vfs/index.ts';
+import { CommandError } from '../errors.ts';
 import type { OptionValues } from '../options.ts';
 import { writeStdout } from '../output/output.ts';
+import { printable } from '../output/printable.ts';
 import type { Interruption } from './interruption.ts';
 
 export interface CommandContext {
@@ -34,5 +38,21 @@ export async function withSource<T>(
 
 /** One JSON value on a line of its own. */
 export async function printJson(value: unknown): Promise<void> {
-  await writeStdout(`${JSON.stringify(value, null, process.stdout.isTTY ? 2 : 0)}\n`);
+  await writeStdout(`${JSON.stringify(value)}\n`);
+}
+
+/** A word about what was done, for a person who watches: on a terminal only, and not beside JSON. */
+export function tellDone(line: string, { json }: OptionValues): void {
+  if (process.stderr.isTTY && !json) process.stderr.write(`${printable(line)}\n`);
+}
+
+/** The one file of a location. Throws CommandError USAGE when there are more. */
+export async function onlyFile(source: Source): Promise<FileVersion> {
+  const files = await source.list();
+  const first = files[0]!;
+  if (files.length === 1) return first;
+  throw new CommandError(
+    'USAGE',
+    `${source.location.text} is ${files.length} files: name one, such as ${source.shown(first.path)}`,
+  );
 }

@@ -1,11 +1,12 @@
 /** `qanat cp`: the exact bytes of one file, under its name complete or not at all. */
 import { stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import type { VirtualFile } from '../../vfs/index.ts';
+import type { Source, VirtualFile } from '../../vfs/index.ts';
+import { formatBytes } from '../argument.ts';
 import { CommandError } from '../errors.ts';
 import { type Output, withOutput } from '../output/output.ts';
 import { canShowProgress, showProgress } from '../output/progress.ts';
-import { type CommandContext, printJson, withSource } from './command.ts';
+import { type CommandContext, onlyFile, printJson, tellDone, withSource } from './command.ts';
 import { COPY_READ_BYTES, COPY_READS_AHEAD } from './limits.ts';
 
 export async function cp(context: CommandContext): Promise<void> {
@@ -14,14 +15,16 @@ export async function cp(context: CommandContext): Promise<void> {
   if (to === '-' && context.options.json) {
     throw new CommandError('USAGE', '--json and - both want standard output');
   }
+  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(to)) {
+    throw new CommandError('USAGE', `${to}: a destination is a local file, written as a plain path`);
+  }
   await withSource(url, context, async (source) => {
-    const files = await source.list();
-    const only = files[0]!;
-    if (files.length > 1) {
-      throw new CommandError('USAGE', `${url} is ${files.length} files: name one, such as ${only.path}`);
-    }
+    const only = await onlyFile(source);
     const file = await source.open(only);
     const target = await targetOf(to, file.version.path);
+    if (await isSameFile(source, only.path, target)) {
+      throw new CommandError('USAGE', `${url} and ${target} are the same file`);
+    }
     let copied = 0;
     const bytesTotal = file.version.length;
     const hide = showProgress('cp', canShowProgress(to === '-' && process.stdout.isTTY === true), () => ({
@@ -34,6 +37,7 @@ export async function cp(context: CommandContext): Promise<void> {
       hide();
     }
     if (context.options.json) await printJson({ file: only.path, output: target, bytes: bytesTotal, etag: only.etag });
+    else if (target !== '-') tellDone(`${formatBytes(bytesTotal)} to ${target}`, context.options);
   });
 }
 
@@ -41,6 +45,15 @@ async function targetOf(to: string, path: string): Promise<string> {
   if (to === '-') return to;
   const existing = await stat(to).catch(() => undefined);
   return existing?.isDirectory() || to.endsWith('/') ? join(to, basename(path)) : to;
+}
+
+/** Whether a local file would be copied onto itself, by whatever name. */
+async function isSameFile(source: Source, path: string, target: string): Promise<boolean> {
+  if (source.location.scheme !== 'file' || target === '-') return false;
+  const [from, to] = await Promise.all(
+    [source.locationOf(path), target].map((one) => stat(one, { bigint: true }).catch(() => undefined)),
+  );
+  return from !== undefined && from.dev === to?.dev && from.ino === to.ino;
 }
 
 /** Reads ahead of what is written, in order, with a few buffers that go round. */

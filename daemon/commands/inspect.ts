@@ -1,24 +1,20 @@
 /** `qanat inspect`: a file's metadata, as a table for people or in ClickHouse's shape for programs. */
 import type { FileMetadata } from '../../decode/index.ts';
 import type { FileVersion } from '../../fetcher/index.ts';
-import { formatBytes, formatCount } from '../argument.ts';
-import { CommandError } from '../errors.ts';
+import { formatBytes, formatCount, formatCounted } from '../argument.ts';
 import { columnBounds } from '../output/column-bounds.ts';
-import { logicalTypeText, type MetadataSummary, statisticText, summarizeMetadata } from '../output/file-metadata.ts';
+import { type MetadataSummary, shortTypeText, statisticText, summarizeMetadata } from '../output/file-metadata.ts';
 import { writeStdout } from '../output/output.ts';
 import { alignRows, cutText, printable } from '../output/printable.ts';
-import { type CommandContext, printJson, withSource } from './command.ts';
+import { type CommandContext, onlyFile, printJson, withSource } from './command.ts';
 import { ROW_GROUPS_SHOWN_MAX } from './limits.ts';
 
 export async function inspect(context: CommandContext): Promise<void> {
   const url = context.operands[0]!;
   const { file, metadata } = await withSource(url, context, async (source) => {
-    const files = await source.list();
-    const only = files[0]!;
-    if (files.length > 1) {
-      throw new CommandError('USAGE', `${url} is ${files.length} files: name one, such as ${only.path}`);
-    }
-    return { file: only, metadata: await (await source.open(only)).footer() };
+    const only = await onlyFile(source);
+    const { length } = only;
+    return { file: { path: source.shown(only.path), length }, metadata: await (await source.open(only)).footer() };
   });
   const summary = summarizeMetadata(metadata);
   if (context.options.json) await printJson(summary);
@@ -28,14 +24,24 @@ export async function inspect(context: CommandContext): Promise<void> {
 /** Widest bound or name that is shown. */
 const TEXT_CHARACTERS = 36;
 
-function metadataText(file: FileVersion, metadata: FileMetadata, summary: MetadataSummary): string {
+/** Columns of the terminal: tables are cut to them, as those of `scan`. */
+function width(): number {
+  return process.stdout.isTTY ? process.stdout.columns : Number.POSITIVE_INFINITY;
+}
+
+function metadataText(
+  file: Pick<FileVersion, 'path' | 'length'>,
+  metadata: FileMetadata,
+  summary: MetadataSummary,
+): string {
+  const bytes = formatCounted(file.length, 'byte');
   const head = alignRows([
     ['file', printable(file.path)],
     [
       'size',
-      `${formatBytes(file.length)} (${formatCount(file.length)} bytes), footer ${formatBytes(metadata.footerBytes)}`,
+      `${file.length < 1024 ? bytes : `${formatBytes(file.length)} (${bytes})`}, footer ${formatBytes(metadata.footerBytes)}`,
     ],
-    ['rows', `${formatCount(summary.num_rows)} in ${formatCount(summary.num_row_groups)} row groups`],
+    ['rows', `${formatCount(summary.num_rows)} in ${formatCounted(summary.num_row_groups, 'row group')}`],
     [
       'data',
       `${formatBytes(summary.total_compressed_size)}, uncompressed ${formatBytes(summary.total_uncompressed_size)}`,
@@ -67,7 +73,7 @@ function columnsText(metadata: FileMetadata, summary: MetadataSummary): string {
     return [
       cutText(printable(column.path), TEXT_CHARACTERS),
       leaf.typeLength > 0 ? `${column.physical_type}(${leaf.typeLength})` : column.physical_type,
-      leaf.logicalType === undefined ? '' : shortType(logicalTypeText(leaf.logicalType)),
+      shortTypeText(leaf.logicalType),
       leaf.maxRepetitionLevel > 0 ? 'list' : leaf.maxDefinitionLevel > 0 ? 'yes' : 'no',
       column.compression,
       column.encodings.join(' '),
@@ -78,27 +84,20 @@ function columnsText(metadata: FileMetadata, summary: MetadataSummary): string {
       max,
     ];
   });
-  return alignRows([header, ...rows], new Set([6, 7, 8]));
+  return alignRows([header, ...rows], new Set([6, 7, 8]), width());
 }
 
-function shortType(text: string): string {
-  return text
-    .replace('isAdjustedToUTC=true', 'UTC')
-    .replace('isAdjustedToUTC=false, ', '')
-    .replace(/(timeUnit|precision|scale|bitWidth)=/g, '')
-    .replace('isSigned=true', 'signed')
-    .replace('isSigned=false', 'unsigned');
-}
-
-/** Nulls and bounds over all row groups; '' for what the file does not tell. */
+/** Nulls and bounds over all row groups; '' for what the file does not tell, `""` for an empty text. */
 function totalsOf({ leaves, rowGroups }: FileMetadata, k: number): { nulls: string; min: string; max: string } {
   const leaf = leaves[k]!;
   const chunks = rowGroups.map((group) => group.columns[k]!);
   const known = chunks.every(({ statistics }) => statistics?.nullCount !== undefined);
   const nulls = chunks.reduce((sum, { statistics }) => sum + (statistics?.nullCount ?? 0), 0);
   const bounds = columnBounds(leaf, chunks);
-  const text = (bytes: Uint8Array | undefined): string =>
-    cutText(printable(statisticText(leaf, bytes) ?? ''), TEXT_CHARACTERS);
+  const text = (bytes: Uint8Array | undefined): string => {
+    const value = statisticText(leaf, bytes) ?? undefined;
+    return value === '' ? '""' : cutText(printable(value ?? ''), TEXT_CHARACTERS);
+  };
   return { nulls: known ? formatCount(nulls) : '', min: text(bounds?.min), max: text(bounds?.max) };
 }
 
@@ -116,8 +115,8 @@ function rowGroupsText({ row_groups }: MetadataSummary): string {
       String(group.columns.filter((chunk) => chunk.bloom_filter_bytes !== null).length),
     ]);
   const more = row_groups.length - rows.length;
-  const rest = more > 0 ? `${formatCount(more)} more row groups: --json shows all\n` : '';
-  return alignRows([header, ...rows], new Set([0, 1, 2, 3, 4, 5, 6])) + rest;
+  const rest = more > 0 ? `${formatCounted(more, 'more row group')}: --json shows all\n` : '';
+  return alignRows([header, ...rows], new Set([0, 1, 2, 3, 4, 5, 6]), width()) + rest;
 }
 
 function brokenText({ rowGroups, leaves }: FileMetadata): string {

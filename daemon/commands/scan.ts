@@ -1,14 +1,16 @@
 /** `qanat scan`: rows of a location to a sink, or what footers say about them. */
-import { extname } from 'node:path';
+import { basename, extname } from 'node:path';
+import { DecodeError } from '../../decode/index.ts';
 import type { Source } from '../../vfs/index.ts';
-import { formatCount } from '../argument.ts';
+import { formatBytes, formatCount, formatCounted } from '../argument.ts';
 import { CommandError } from '../errors.ts';
 import type { OptionValues, ScanFormat } from '../options.ts';
 import { ArrowStreamSink } from '../output/arrow-stream.ts';
 import { ChecksumSink } from '../output/checksum.ts';
 import { csvFormat } from '../output/csv.ts';
 import { ndjsonFormat } from '../output/ndjson.ts';
-import { type Output, withOutput } from '../output/output.ts';
+import { type Output, withOutput, writeStdout } from '../output/output.ts';
+import { planText } from '../output/plan-text.ts';
 import { printable } from '../output/printable.ts';
 import { canShowProgress, showProgress } from '../output/progress.ts';
 import { reportText } from '../output/report-text.ts';
@@ -18,7 +20,7 @@ import { TableSink } from '../output/table.ts';
 import { type EngineOptions, ScanEngine } from '../scan/engine.ts';
 import { footersReport, type ScanReport } from '../scan/report.ts';
 import { Scan, type ScanOptions } from '../scan/scan.ts';
-import { type CommandContext, printJson, withSource } from './command.ts';
+import { type CommandContext, printJson, tellDone, withSource } from './command.ts';
 import { countRows, explainScan } from './footers.ts';
 import { TABLE_ROWS_DEFAULT } from './limits.ts';
 
@@ -35,25 +37,56 @@ const ENDINGS: Readonly<Record<string, ScanFormat>> = {
 
 export async function scan(context: CommandContext): Promise<void> {
   const { options } = context;
+  if (options.explain) return explain(context);
   const toFile = options.output !== undefined && options.output !== '-';
   const format = chooseFormat(options, toFile);
   check(options, format, toFile);
   await withSource(context.operands[0]!, context, async (source) => {
-    if (options.explain) return printJson(await explainScan(source, options));
-    if (format === 'count') return count(source, context);
-    const report = await scanRows(source, format, toFile, context);
-    tellStats(report, options);
-    if (toFile && options.json && format !== 'checksum') {
-      await printJson({ output: options.output, format, ...report });
+    try {
+      if (format === 'count') return await count(source, context);
+      const report = await scanRows(source, format, toFile, context);
+      tellStats(report, options);
+      if (toFile && options.json && format !== 'checksum') {
+        await printJson({ output: options.output, format, ...report });
+      }
+    } catch (error) {
+      throw error instanceof DecodeError ? await amongFiles(error, source) : error;
     }
   });
 }
 
+async function explain(context: CommandContext): Promise<void> {
+  const { operands, options } = context;
+  const plan = await withSource(operands[0]!, context, (source) => explainScan(source, options));
+  if (options.json) await printJson(plan);
+  else await writeStdout(planText(plan));
+}
+
+/** The error of one of several files, with how to go on without it. */
+async function amongFiles(error: DecodeError, source: Source): Promise<DecodeError> {
+  const { length } = await source.list().catch(() => []);
+  if (length < 2 || error.place.file === undefined) return error;
+  const reason = `${error.reason}; it is one of ${formatCounted(length, 'file')}, a glob without it scans the others`;
+  return Object.assign(new DecodeError(error.code, reason, error.place), { cause: error });
+}
+
 function chooseFormat(options: OptionValues, toFile: boolean): ScanFormat {
   if (options.format !== undefined) return options.format;
-  if (toFile) return ENDINGS[extname(options.output!).toLowerCase()] ?? 'csv';
+  if (toFile) return formatOf(options.output!);
   if (options.json) return 'ndjson';
   return process.stdout.isTTY ? 'table' : 'csv';
+}
+
+function formatOf(path: string): ScanFormat {
+  const ending = extname(path);
+  const format = ENDINGS[ending.toLowerCase()];
+  if (format !== undefined) return format;
+  const what = ending === '' ? `${basename(path)}, which has no ending` : ending;
+  const endings = Object.keys(ENDINGS).join(', ');
+  throw new CommandError(
+    'USAGE',
+    `no format for ${what}: name one with --format, or end the file in one of ${endings}`,
+  );
 }
 
 function check(options: OptionValues, format: ScanFormat, toFile: boolean): void {
@@ -63,7 +96,7 @@ function check(options: OptionValues, format: ScanFormat, toFile: boolean): void
       'checksums are of rows in order: --format checksum and --no-preserve-order exclude each other',
     );
   }
-  if (options.json && !toFile && !options.explain && !['ndjson', 'count', 'checksum'].includes(format)) {
+  if (options.json && !toFile && !['ndjson', 'count', 'checksum'].includes(format)) {
     throw new CommandError(
       'USAGE',
       `--json and --format ${format} both want standard output: write the rows to a file with -o`,
@@ -80,9 +113,10 @@ function check(options: OptionValues, format: ScanFormat, toFile: boolean): void
 async function count(source: Source, { options, interruption }: CommandContext): Promise<void> {
   const began = performance.now();
   const { rows, files } = await countRows(source, options);
-  await withOutput(options.output, interruption.signal, async (output) => {
+  const bytes = await withOutput(options.output, interruption.signal, async (output) => {
     await output.write(Buffer.from(options.json ? `${JSON.stringify({ rows, files })}\n` : `${rows}\n`));
   });
+  if (options.output !== undefined && options.output !== '-') tellWritten(rows, bytes, options);
   tellStats(footersReport(source, rows, performance.now() - began), options);
 }
 
@@ -98,15 +132,16 @@ async function scanRows(
 ): Promise<ScanReport> {
   const { options, interruption } = context;
   const { signal } = interruption;
-  // A table that nobody limited is for a look at the data.
-  const limit = options.limit ?? (format === 'table' ? TABLE_ROWS_DEFAULT : undefined);
+  // A table that nobody limited is for a look at the data; a file is to be complete.
+  const look = format === 'table' && !toFile && options.limit === undefined;
+  const limit = look ? TABLE_ROWS_DEFAULT : options.limit;
   const engine = new ScanEngine(engineOptions(options));
   try {
     const scan = await Scan.open(engine, source, { ...scanOptions(options, limit), signal });
     try {
       const files = await source.list();
       let report!: ScanReport;
-      await withOutput(options.output, signal, async (output) => {
+      const bytes = await withOutput(options.output, signal, async (output) => {
         const sink = makeSink(format, engine, scan, output, toFile, options);
         const fileBytes = files.reduce((sum, file) => sum + file.length, 0);
         const share = scan.plan.totals.bytesNeeded / Math.max(1, files[0]!.length);
@@ -122,7 +157,8 @@ async function scanRows(
         report = scan.report();
         if (sink instanceof ChecksumSink) await writeChecksums(sink, report, output, options);
       });
-      if (format === 'table' && options.limit === undefined) tellLimit(report.rows, scan, files.length);
+      if (look) tellLimit(report.rows, scan, files.length);
+      if (toFile) tellWritten(report.rows, bytes, options);
       return report;
     } finally {
       await scan.close();
@@ -184,6 +220,10 @@ async function writeChecksums(
     ({ sha256, name, nulls }) => `${sha256}  ${rows} rows  ${nulls} nulls  ${printable(name)}\n`,
   );
   await output.write(Buffer.from(json ? `${JSON.stringify({ rows, columns })}\n` : lines.join('')));
+}
+
+function tellWritten(rows: number, bytes: number, options: OptionValues): void {
+  tellDone(`${formatCounted(rows, 'row')}, ${formatBytes(bytes)} to ${options.output}`, options);
 }
 
 function tellLimit(rows: number, scan: Scan, files: number): void {

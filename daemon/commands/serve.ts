@@ -1,6 +1,12 @@
 /** `qanat serve`: a storage server that runs until it is told to stop; one JSON line on standard output when ready. */
 import { isIP } from 'node:net';
-import { type ServerLimits, serveRegion } from '../../storage-server/index.ts';
+import {
+  type RunningServer,
+  ServeError,
+  type ServeOptions,
+  type ServerLimits,
+  serveRegion,
+} from '../../storage-server/index.ts';
 import { formatHostPort, type HostPort } from '../argument.ts';
 import { CommandError } from '../errors.ts';
 import type { OptionValues } from '../options.ts';
@@ -18,7 +24,7 @@ export async function serve({ operands, options, interruption }: CommandContext)
     throw new CommandError('USAGE', `--align ${align}: expected a power of two`);
   }
   let skipped = 0;
-  const server = await serveRegion({
+  const server = await start({
     roots: operands,
     listen,
     all,
@@ -33,6 +39,9 @@ export async function serve({ operands, options, interruption }: CommandContext)
   // From here on there is something to drain; closing is bounded by the server's own limit.
   interruption.bounded = false;
   const { files, fileBytes, generation } = server.region();
+  if (files === 0) {
+    log(`warning: no file to serve in ${operands.join(', ')}${all ? '' : ' (--all serves files of any name)'}`);
+  }
   try {
     await printJson({ event: 'ready', rdma: formatHostPort(server.address()), files, bytes: fileBytes, generation });
     await aborted(interruption.signal);
@@ -42,6 +51,16 @@ export async function serve({ operands, options, interruption }: CommandContext)
   }
   const { connectionsTotal, reads, bytesSent } = server.counters();
   log(`stopped after ${connectionsTotal} connections, ${reads} reads, ${bytesSent} bytes`);
+}
+
+async function start(options: ServeOptions): Promise<RunningServer> {
+  try {
+    return await serveRegion(options);
+  } catch (error) {
+    if (!(error instanceof ServeError) || error.code !== 'LISTEN') throw error;
+    const hint = 'choose another with --listen, port 0 takes a free one';
+    throw new ServeError('LISTEN', `${error.reason}: ${hint}`, { cause: error });
+  }
 }
 
 function log(line: string): void {

@@ -156,6 +156,17 @@ export function logicalTypeText(type: LogicalType | undefined): string {
   }
 }
 
+/** The same in fewer words, for people; '' for a column without one. */
+export function shortTypeText(type: LogicalType | undefined): string {
+  if (type === undefined) return '';
+  return logicalTypeText(type)
+    .replace('isAdjustedToUTC=true', 'UTC')
+    .replace('isAdjustedToUTC=false, ', '')
+    .replace(/(timeUnit|precision|scale|bitWidth)=/g, '')
+    .replace('isSigned=true', 'signed')
+    .replace('isSigned=false', 'unsigned');
+}
+
 function summarizeChunk(leaf: LeafColumn, chunk: ColumnChunk): ChunkSummary {
   const { statistics } = chunk;
   const nulls = statistics?.nullCount;

@@ -14,3 +14,6 @@ export const TABLE_CELL_CHARACTERS = 60;
 
 /** Milliseconds between two pictures of a progress bar. */
 export const PROGRESS_MS = 100;
+
+/** Row groups that a plan for people lists. */
+export const PLAN_ROW_GROUPS_SHOWN_MAX = 20;

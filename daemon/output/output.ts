@@ -65,8 +65,22 @@ export async function fileOutput(path: string): Promise<Output> {
     const handle = await open(place.temporary ?? place.path, place.temporary === undefined ? 'w' : 'wx');
     return new FileOutput(path, place, handle);
   } catch (error) {
-    throw outputError(error as Error, path);
+    throw openError(error as NodeJS.ErrnoException, path, place);
   }
+}
+
+/** A file that can't be begun. The name that it has until it is complete is nobody's business. */
+function openError(error: NodeJS.ErrnoException, path: string, { temporary }: Place): CommandError {
+  const folder = temporary === undefined ? undefined : dirname(path);
+  const told = (why: string): CommandError => {
+    return new CommandError('OUTPUT', `can't write to ${path}: ${why}`, { cause: error });
+  };
+  if (folder !== undefined && error.code === 'ENOENT') return told(`the folder ${folder} does not exist`);
+  if (folder !== undefined && error.code === 'ENOTDIR') return told(`${folder} is not a folder`);
+  if (folder !== undefined && ['EACCES', 'EPERM', 'EROFS'].includes(error.code ?? '')) {
+    return told(`the folder ${folder} may not be written to`);
+  }
+  return told(`${error.code}: ${error.message.replace(/^\w+: |, open '.*$/gs, '')}`);
 }
 
 interface Place {

@@ -58,12 +58,19 @@ export function padText(text: string, width: number, right: boolean): string {
   return right ? fill + text : text + fill;
 }
 
-/** Rows of texts as aligned columns, two spaces apart; the columns in `right` are set flush right. */
-export function alignRows(rows: ReadonlyArray<readonly string[]>, right: ReadonlySet<number> = new Set()): string {
+/**
+ * Rows of texts as aligned columns, two spaces apart; the columns in `right` are set flush right. Lines are cut to
+ * `width` columns.
+ */
+export function alignRows(
+  rows: ReadonlyArray<readonly string[]>,
+  right: ReadonlySet<number> = new Set(),
+  width = Number.POSITIVE_INFINITY,
+): string {
   const widths: number[] = [];
   for (const row of rows) {
     for (const [k, cell] of row.entries()) widths[k] = Math.max(widths[k] ?? 0, textWidth(cell));
   }
   const lines = rows.map((row) => row.map((cell, k) => padText(cell, widths[k]!, right.has(k))).join('  '));
-  return lines.map((line) => `${line.trimEnd()}\n`).join('');
+  return lines.map((line) => `${cutText(line.trimEnd(), width)}\n`).join('');
 }

@@ -6,6 +6,19 @@ import { alignRows, printable } from './printable.ts';
 /** Name and value of each line, the rows first. */
 export function reportLines(report: ScanReport): string[][] {
   const { bytes, wallMs } = report;
+  const trouble = [
+    'trouble',
+    `${report.retries} retries, ${report.reconnects} reconnects, ${report.evictions} row groups fetched twice`,
+  ];
+  if (report.batches === 0 && report.requests === 0) {
+    return [
+      ['rows', `${formatCount(report.rows)}, no data was read`],
+      ['time', formatMs(wallMs)],
+      ['requests', `${formatCount(report.footerRequests)} for footers`],
+      ['bytes', `${formatBytes(bytes.onWire)} over the wire`],
+      trouble,
+    ];
+  }
   const perSecond = (amount: number): number => (amount / Math.max(1, wallMs)) * 1000;
   const wasted = Object.entries(bytes.wasted)
     .filter(([, amount]) => amount > 0)
@@ -24,10 +37,7 @@ export function reportLines(report: ScanReport): string[][] {
     ['fetching', `${formatMs(report.fetchMs)} summed over requests`],
     ['decoding', `${report.decodeMs.map(formatMs).join(' + ') || '0 ms'} (one per decoder)`],
     ['memory', `${formatBytes(report.peakMemoryBytes)} at most`],
-    [
-      'trouble',
-      `${report.retries} retries, ${report.reconnects} reconnects, ${report.evictions} row groups fetched twice`,
-    ],
+    trouble,
   ];
 }
 

@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import {
   bytesFrom,
   formatBytes,
+  formatCounted,
   orAuto,
   parseBytes,
   parseDuration,
@@ -57,7 +58,9 @@ test('names: commas separate, quotes hold them', () => {
   assert.deepEqual(parseNames('"say ""hi""","x"'), ['say "hi"', 'x']);
   assert.deepEqual(parseNames('a b,__proto__,ü'), ['a b', '__proto__', 'ü']);
   assert.deepEqual(parseNames('a"b'), ['a"b']);
-  for (const text of ['', 'a,', ',a', 'a,,b', '"a', '"a"b', '""']) assert.throws(() => parseNames(text), isUsage, text);
+  assert.deepEqual(parseNames('id, name ,"c, d" , " e "'), ['id', 'name', 'c, d', ' e ']);
+  for (const text of ['', ' ', 'a,', ',a', 'a,,b', 'a, ,b', '"a', '"a"b', '""'])
+    assert.throws(() => parseNames(text), isUsage, text);
 });
 
 test('addresses', () => {
@@ -69,7 +72,16 @@ test('addresses', () => {
   }
 });
 
-test('sizes for people', () => {
+test('a port that is none is told', () => {
+  for (const text of ['localhost:99999', '[::1]:123456'])
+    assert.throws(() => parseHostPort(text), /ports are 1 to 65535/);
+});
+
+test('sizes and counts for people', () => {
+  assert.deepEqual(
+    [0, 1, 2000].map((count) => formatCounted(count, 'file')),
+    ['0 files', '1 file', '2,000 files'],
+  );
   assert.equal(formatBytes(0), '0 B');
   assert.equal(formatBytes(1023), '1023 B');
   assert.equal(formatBytes(512 * 2 ** 20), '512 MiB');

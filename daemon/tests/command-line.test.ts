@@ -66,6 +66,22 @@ describe('mistakes', () => {
     ['an odd alignment', ['serve', '.', '--align', '100'], /expected a power of two/],
     ['checksums out of order', ['scan', 'x', '--format', 'checksum', '--no-preserve-order'], /exclude each other/],
     ['JSON and CSV on one output', ['scan', 'x', '--format', 'csv', '--json'], /both want standard output/],
+    [
+      'a file of an unknown kind',
+      ['scan', 'x', '-o', 'x.csv.gz'],
+      /no format for \.gz: name one with --format, .*\.csv/,
+    ],
+    ['a file of no kind', ['scan', 'x', '-o', '/tmp/out'], /no format for out, which has no ending: name one/],
+    [
+      'a port that is none',
+      ['serve', '.', '--listen', 'localhost:99999'],
+      /ports are 1 to 65535, and 0 takes a free one/,
+    ],
+    [
+      'a copy to a server',
+      ['cp', 'x', 'rdma://h/new.parquet'],
+      /rdma:\/\/h\/new\.parquet: a destination is a local file/,
+    ],
     ['an address others reach', ['serve', '.', '--listen', '0.0.0.0:0'], /no authentication[\s\S]*--insecure-listen/],
   ];
   for (const [what, args, says] of cases) {
@@ -74,8 +90,16 @@ describe('mistakes', () => {
       assert.match(errors, says);
       assert.equal(text, '');
       assert.equal(code, 2);
+      if (args.length > 0) assert.match(errors, /^qanat[^\n]*\n$/);
     });
   }
+
+  test('what the parser refuses is a line that names the command and its help', async () => {
+    const option = await qanat(['scan', 'x', '--colums', 'a']);
+    const help = "qanat scan: unknown option '--colums' (Did you mean --columns?); see qanat scan --help\n";
+    assert.equal(option.errors, help);
+    assert.match((await qanat(['scna'])).errors, /^qanat: unknown command .*; see qanat --help\n$/);
+  });
 
   test('what is not there is one line and 1; --debug adds where', async () => {
     await using lake = await Lake.create();

@@ -1,7 +1,7 @@
 /** serve, ls, inspect and cp: a server process and what its clients see of the files. */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { DuckDBInstance } from '@duckdb/node-api';
@@ -49,10 +49,43 @@ describe('serve', () => {
   test('a folder that is not there, and an address in use, are told with 1', async () => {
     const missing = await qanat(['serve', lake.path('nothing'), '--listen', '127.0.0.1:0']);
     assert.equal(missing.code, 1);
-    assert.match(missing.errors, /^qanat serve: serve ROOT: .*nothing/);
+    assert.match(missing.errors, /^qanat serve: serve ROOT: \/.*\/nothing does not exist\n$/);
     const taken = await qanat(['serve', lake.folder, '--listen', server.ready.rdma]);
     assert.equal(taken.code, 1);
-    assert.match(taken.errors, /serve LISTEN: .*EADDRINUSE/);
+    assert.match(
+      taken.errors,
+      /^[^\n]* skipped: [^\n]*\nqanat serve: serve LISTEN: [\d.:]+: the address is in use \(EADDRINUSE\): choose another with --listen, [^\n]*\n$/,
+    );
+  });
+
+  test('nothing to serve is served with a warning', async () => {
+    await using empty = await Lake.create();
+    await writeFile(empty.path('.hidden.parquet'), '');
+    const other = await qanatServe([empty.folder]);
+    assert.equal(other.ready.files, 0);
+    await other.stop();
+    assert.match(other.errors(), /skipped: \.hidden\.parquet: it is hidden/);
+    assert.match(other.errors(), /warning: no file to serve in \/.*\(--all serves files of any name\)/);
+  });
+
+  test('a file that was changed says what to do', async () => {
+    await using changing = await Lake.create();
+    await changing.write('t.parquet', numbersQuery(10));
+    const other = await qanatServe([changing.folder]);
+    try {
+      await changing.write('t.parquet', numbersQuery(20));
+      const { code, errors } = await qanat(['scan', `rdma://${other.ready.rdma}/t.parquet`]);
+      assert.equal(code, 1);
+      assert.match(
+        errors,
+        /^qanat scan: fetch SERVER: t\.parquet: the file has changed .*restart qanat serve to serve the new one\n$/,
+      );
+      await changing.write('new.parquet', numbersQuery(20));
+      const added = await qanat(['ls', `rdma://${other.ready.rdma}/new.parquet`]);
+      assert.match(added.errors, /NOT_FOUND: .*a server serves what it found when it started/);
+    } finally {
+      await other.stop();
+    }
   });
 });
 
@@ -64,8 +97,37 @@ describe('ls', () => {
     const files = JSON.parse((await qanat(['ls', `${url}/year=*/*.parquet`, '--json'])).text);
     assert.equal(files.length, 1);
     assert.equal(files[0].path, 'year=2024/a.parquet');
+    assert.equal(files[0].location, `${url}/year=2024/a.parquet`);
     assert.equal(files[0].bytes, (await readFile(lake.path('year=2024/a.parquet'))).length);
     assert.ok(Math.abs(Date.parse(files[0].modified) - Date.now()) < 3_600_000);
+  });
+
+  test('local files are shown as they can be given again', async () => {
+    const at = async (cwd: string, location: string): Promise<string[]> => {
+      const { text } = await qanat(['ls', location], { cwd });
+      return text
+        .trimEnd()
+        .split('\n')
+        .map((line) => line.split('  ').at(-1)!);
+    };
+    assert.deepEqual(await at(lake.folder, '.'), ['flat.parquet', 'year=2024/a.parquet']);
+    assert.deepEqual(await at(lake.path('year=2024'), '..'), ['../flat.parquet', 'a.parquet']);
+    assert.deepEqual(await at('/', lake.path('year=2024')), [lake.path('year=2024/a.parquet')]);
+    const json = JSON.parse((await qanat(['ls', 'year=2024', '--json'], { cwd: lake.folder })).text);
+    assert.equal(json[0].location, lake.path('year=2024/a.parquet'));
+  });
+
+  test('files that are no Parquet by name are counted, and listed by a glob', async () => {
+    const other = await qanatServe([lake.folder, '--all']);
+    try {
+      const all = `rdma://${other.ready.rdma}`;
+      const { text, errors } = await qanat(['ls', `${all}/`]);
+      assert.equal(text.trimEnd().split('\n').length, 2);
+      assert.equal(errors, `1 file more, not named as Parquet: qanat ls '${all}/**' lists all\n`);
+      assert.match((await qanat(['ls', `${all}/**`])).text, /notes\.txt$/m);
+    } finally {
+      await other.stop();
+    }
   });
 
   test('nothing found is told with what there is', async () => {
@@ -167,11 +229,19 @@ describe('inspect', () => {
 
   test('for people; of one file only', async () => {
     const { text } = await qanat(['inspect', `${url}/flat.parquet`]);
-    assert.match(text, /^rows +50 in 1 row groups$/m);
+    assert.match(text, /^rows +50 in 1 row group$/m);
     assert.match(text, /^price +INT32 +Decimal\(9, 2\) +yes +SNAPPY +PLAIN.* 0\.00 +0\.49$/m);
     const several = await qanat(['inspect', url]);
     assert.equal(several.code, 2);
     assert.match(several.errors, /2 files: name one, such as flat\.parquet/);
+  });
+
+  test('an empty text is a bound, and small sizes are told once', async () => {
+    const file = await lake.write('tiny.parquet', "select * from (values ('', 'b'), ('a', '')) t(t, u)");
+    const { text } = await qanat(['inspect', file]);
+    assert.match(text, /^t .* "" +a$/m);
+    assert.match(text, /^size +\d+ bytes, footer/m);
+    assert.match(text, new RegExp(`^file +${file}$`, 'm'));
   });
 
   test('what is no Parquet is told', async () => {
@@ -219,7 +289,7 @@ describe('cp', () => {
   test('a target that can not be written leaves what was there', async () => {
     const { code, errors } = await qanat(['cp', `${url}/flat.parquet`, join(lake.folder, 'no', 'such', 'folder', 'x')]);
     assert.equal(code, 1);
-    assert.match(errors, /^qanat cp: can't write to .*ENOENT/);
+    assert.match(errors, /^qanat cp: can't write to .*\/x: the folder \/.*\/no\/such\/folder does not exist\n$/);
     await using target = await Lake.create();
     await writeFile(target.path('kept.parquet'), 'as it was');
     const missing = await qanat(['cp', `${url}/missing.parquet`, target.path('kept.parquet')]);
@@ -227,6 +297,18 @@ describe('cp', () => {
     assert.equal(await readFile(target.path('kept.parquet'), 'utf8'), 'as it was');
     assert.deepEqual(await readdir(target.folder), ['kept.parquet']);
   });
+});
+
+test('a file is not copied onto itself', async () => {
+  const before = await readFile(lake.path('flat.parquet'));
+  await symlink('flat.parquet', lake.path('link.parquet'));
+  for (const target of ['flat.parquet', 'link.parquet', '.']) {
+    const { code, errors } = await qanat(['cp', 'flat.parquet', target], { cwd: lake.folder });
+    assert.equal(code, 2);
+    assert.match(errors, /^qanat cp: flat\.parquet and .* are the same file\n$/);
+  }
+  await rm(lake.path('link.parquet'));
+  assert.ok(before.equals(await readFile(lake.path('flat.parquet'))));
 });
 
 describe('bounds over row groups', () => {

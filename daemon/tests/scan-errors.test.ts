@@ -109,3 +109,44 @@ test('names that repeat and names that objects have', async () => {
     names,
   );
 });
+
+describe('one file of several', () => {
+  test('that lacks a column, or has another type, is named with the one that gave it', async () => {
+    await using several = await Lake.create();
+    await several.write('a.parquet', 'select 1::bigint as id, 2 as n');
+    await several.write('b.parquet', "select 'x' as id");
+    const typed = await qanat(['scan', several.folder, '--columns', 'id']);
+    assert.equal(typed.code, 1);
+    assert.match(
+      typed.errors,
+      /decode SCHEMA: \S*b\.parquet, column "id": the column is BYTE_ARRAY String; it is one of 2 files, a glob without it scans the others \(expected INT64 Int\(64, signed\), as in \S*a\.parquet\)\n$/,
+    );
+    const lacking = await qanat(['scan', several.folder, '--columns', 'n']);
+    assert.equal(lacking.code, 1);
+    assert.match(lacking.errors, /COLUMN: \S*b\.parquet: no column "n" \(\S*a\.parquet, the first file, has it\)\n$/);
+    const unknown = await qanat(['scan', several.folder, '--columns', 'm']);
+    assert.match(unknown.errors, /COLUMN: \S*a\.parquet: no column "m"; columns are "id", "n"\n$/);
+  });
+
+  test('that is broken, is named with a way on', async () => {
+    await using several = await Lake.create();
+    await several.write('a.parquet', numbersQuery(10));
+    await writeFile(several.path('b.parquet'), 'nothing like it');
+    for (const format of ['csv', 'count']) {
+      const { code, errors } = await qanat(['scan', several.folder, '--format', format]);
+      assert.equal(code, 1);
+      assert.match(errors, /decode [A-Z]+: \S*b\.parquet.*it is one of 2 files, a glob without it scans the others/);
+    }
+    assert.equal((await qanat(['scan', several.path('[!b]*.parquet'), '--format', 'count'])).text, '10\n');
+  });
+});
+
+test('a file in a folder that is not there', async () => {
+  const file = await lake.write('some.parquet', numbersQuery(10));
+  const { code, errors } = await qanat(['scan', file, '-o', lake.path('no/such/x.csv')]);
+  assert.equal(code, 1);
+  assert.match(
+    errors,
+    /^qanat scan: can't write to \/.*\/no\/such\/x\.csv: the folder \/.*\/no\/such does not exist\n$/,
+  );
+});

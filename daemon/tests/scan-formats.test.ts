@@ -81,6 +81,16 @@ describe('arrow', () => {
     assert.deepEqual([...stdout.subarray(-8)], [255, 255, 255, 255, 0, 0, 0, 0]);
   });
 
+  test('a table in a file is complete, elsewhere it is a look', async () => {
+    const out = lake.path('out.txt');
+    const table = ['scan', `${url}/more.parquet`, '--format', 'table', '--columns', 'id, n'];
+    assert.equal((await qanat([...table, '-o', out])).errors, '');
+    assert.equal((await readFile(out, 'utf8')).split('\n').length, 1000 + 3);
+    const look = await qanat(table);
+    assert.equal(look.text.split('\n').length, 40 + 3);
+    assert.equal(look.errors, 'first 40 rows: --limit shows more, --format csv all\n');
+  });
+
   test('the format follows the ending of the file', async () => {
     const out = lake.path('out.arrows');
     const { code, text } = await qanat(['scan', `${url}/numbers.parquet`, '-o', out, '--columns', 'id']);
@@ -102,11 +112,17 @@ describe('count', () => {
     assert.equal(report.bytes.metadata, report.bytes.onWire);
   });
 
+  test('its report is of footers', async () => {
+    const { errors } = await qanat(['scan', url, '--format', 'count', '--stats']);
+    assert.match(errors, /^rows +31,000, no data was read\n/);
+    assert.doesNotMatch(errors, /rows\/s|decoding/);
+  });
+
   test('stops at the limit; knows its columns', async () => {
     assert.equal((await qanat(['scan', url, '--format', 'count', '--limit', '7'])).text, '7\n');
     const wrong = await qanat(['scan', url, '--format', 'count', '--columns', 'nme']);
     assert.equal(wrong.code, 1);
-    assert.match(wrong.errors, /no column "nme"; did you mean "name"\?/);
+    assert.match(wrong.errors, /COLUMN: more.parquet: no column "nme"; did you mean "name"\? columns are "id", "n", /);
   });
 });
 
@@ -167,6 +183,7 @@ describe('explain', () => {
       '--columns',
       'n,flag',
       '--explain',
+      '--json',
       '--max-gap',
       '0',
       '--limit',
@@ -174,6 +191,7 @@ describe('explain', () => {
     ]);
     assert.equal(code, 0);
     const plan = JSON.parse(text);
+    assert.deepEqual(Object.keys(plan).slice(0, 5), ['file', 'fileBytes', 'rows', 'files', 'totals']);
     assert.deepEqual(plan.columns, [
       { index: 1, name: 'n' },
       { index: 5, name: 'flag' },
@@ -193,6 +211,17 @@ describe('explain', () => {
       ),
     );
     assert.equal(plan.totals.bytesRequested, plan.totals.bytesNeeded);
+  });
+
+  test('for people: totals, then row groups', async () => {
+    const { text, code } = await qanat(['scan', url, '--columns', 'n,id', '--explain', '--max-gap', '0']);
+    assert.equal(code, 0);
+    assert.match(text, /^file +more\.parquet, the first of 2 files$/m);
+    assert.match(text, /^columns +2: n, id$/m);
+    assert.match(text, /^rows +1,000; 1 row group to read, batches of [\d,]+ rows$/m);
+    assert.match(text, /^requests +1, /m);
+    assert.match(text, /^ +0 +1,000 +1 .*0 B$/m);
+    assert.match(text, /--json shows every request\n$/);
   });
 
   test('what a scan then asks for is what was explained', async () => {
