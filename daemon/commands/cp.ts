@@ -1,13 +1,14 @@
 /** `qanat cp`: the exact bytes of one file, under its name complete or not at all. */
 import { stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import type { Source, VirtualFile } from '../../vfs/index.ts';
+import type { VirtualFile } from '../../vfs/index.ts';
 import { formatBytes } from '../argument.ts';
 import { CommandError } from '../errors.ts';
 import { type Output, withOutput } from '../output/output.ts';
 import { canShowProgress, showProgress } from '../output/progress.ts';
 import { type CommandContext, onlyFile, printJson, tellDone, withSource } from './command.ts';
 import { COPY_READ_BYTES, COPY_READS_AHEAD } from './limits.ts';
+import { refuseOwnSource } from './own-source.ts';
 
 export async function cp(context: CommandContext): Promise<void> {
   const [url, to] = context.operands as [string, string];
@@ -22,9 +23,7 @@ export async function cp(context: CommandContext): Promise<void> {
     const only = await onlyFile(source);
     const file = await source.open(only);
     const target = await targetOf(to, file.version.path);
-    if (await isSameFile(source, only.path, target)) {
-      throw new CommandError('USAGE', `${url} and ${target} are the same file`);
-    }
+    await refuseOwnSource(source, target);
     let copied = 0;
     const bytesTotal = file.version.length;
     const hide = showProgress('cp', canShowProgress(to === '-' && process.stdout.isTTY === true), () => ({
@@ -45,15 +44,6 @@ async function targetOf(to: string, path: string): Promise<string> {
   if (to === '-') return to;
   const existing = await stat(to).catch(() => undefined);
   return existing?.isDirectory() || to.endsWith('/') ? join(to, basename(path)) : to;
-}
-
-/** Whether a local file would be copied onto itself, by whatever name. */
-async function isSameFile(source: Source, path: string, target: string): Promise<boolean> {
-  if (source.location.scheme !== 'file' || target === '-') return false;
-  const [from, to] = await Promise.all(
-    [source.locationOf(path), target].map((one) => stat(one, { bigint: true }).catch(() => undefined)),
-  );
-  return from !== undefined && from.dev === to?.dev && from.ino === to.ino;
 }
 
 /** Reads ahead of what is written, in order, with a few buffers that go round. */

@@ -23,6 +23,7 @@ import { Scan, type ScanOptions } from '../scan/scan.ts';
 import { type CommandContext, printJson, tellDone, withSource } from './command.ts';
 import { countRows, explainScan } from './footers.ts';
 import { TABLE_ROWS_DEFAULT } from './limits.ts';
+import { refuseOwnSource } from './own-source.ts';
 
 const ENDINGS: Readonly<Record<string, ScanFormat>> = {
   '.arrow': 'arrow',
@@ -42,6 +43,7 @@ export async function scan(context: CommandContext): Promise<void> {
   const format = chooseFormat(options, toFile);
   check(options, format, toFile);
   await withSource(context.operands[0]!, context, async (source) => {
+    await refuseOwnSource(source, options.output);
     try {
       if (format === 'count') return await count(source, context);
       const report = await scanRows(source, format, toFile, context);

@@ -1,7 +1,7 @@
 /** Files and servers that fail in the middle of the real command: a line that says where, 1, and no file. */
 import assert from 'node:assert/strict';
 import { readdirSync, statSync } from 'node:fs';
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { link, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { after, before, describe, test } from 'node:test';
 import { parquetWriteFile } from 'hyparquet-writer';
 import { qanat, qanatServe } from './command-run.ts';
@@ -149,4 +149,30 @@ test('a file in a folder that is not there', async () => {
     errors,
     /^qanat scan: can't write to \/.*\/no\/such\/x\.csv: the folder \/.*\/no\/such does not exist\n$/,
   );
+});
+
+test('no output replaces a file that it is made from, by whatever name', async () => {
+  await using own = await Lake.create();
+  const file = await own.write('x.parquet', numbersQuery(100));
+  await own.write('y.parquet', numbersQuery(100));
+  await link(file, own.path('hard.csv'));
+  await symlink('x.parquet', own.path('soft.csv'));
+  const before = await readFile(file);
+  const scans: [from: string, to: string, says: RegExp][] = [
+    ['x.parquet', 'x.parquet', /^qanat scan: x\.parquet is read: name another file to write to\n/],
+    ['x.parquet', './x.parquet', /x\.parquet, which is read, and \.\/x\.parquet are the same file: name another/],
+    ['x.parquet', own.path('hard.csv'), /x\.parquet, which is read, and \/.*hard\.csv are the same file/],
+    ['.', 'soft.csv', /x\.parquet, which is read, and soft\.csv are the same file/],
+    [`file://${own.folder}/*.parquet`, 'y.parquet', /y\.parquet, which is read, and y\.parquet are the same file/],
+  ];
+  for (const [from, to, says] of scans) {
+    for (const format of ['csv', 'count']) {
+      const result = await qanat(['scan', from, '--format', format, '-o', to], { cwd: own.folder });
+      assert.match(result.errors, says);
+      assert.equal(result.code, 2, `${from} to ${to}`);
+    }
+  }
+  assert.ok(before.equals(await readFile(file)));
+  assert.deepEqual((await readdir(own.folder)).sort(), ['hard.csv', 'soft.csv', 'x.parquet', 'y.parquet']);
+  assert.equal((await qanat(['scan', 'x.parquet', '-o', 'new.csv'], { cwd: own.folder })).code, 0);
 });
