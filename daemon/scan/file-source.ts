@@ -137,7 +137,10 @@ export class FileSource implements RowGroupSource {
       const column = plan.columns[k]!;
       const chunk = metadata.rowGroups[group.ordinal]!.columns[column.index]!;
       const place = { file: file.path, column: column.name, rowGroup: group.ordinal, offset: chunk.bytes.start };
-      if (chunk.encrypted) throw new DecodeError('ENCRYPTED', 'the column is encrypted', place);
+      if (chunk.encrypted) {
+        const { offset: _, ...where } = place;
+        throw new DecodeError('ENCRYPTED', `${chunk.broken}: leave it out, other columns may be readable`, where);
+      }
       if (planned.broken !== undefined) throw new DecodeError('METADATA', planned.broken, place);
       if (chunk.numValues > 0 && chunk.bytes.end === chunk.bytes.start) {
         throw new DecodeError('METADATA', `the column chunk has ${chunk.numValues} values and no bytes`, place);

@@ -273,7 +273,7 @@ function checked(leaf: LeafColumn, numRows: number, context: FooterContext, inva
     end = Math.min(end + DICTIONARY_HEADER_BYTES_MAX, context.footerStart);
   }
   const encrypted = raw.crypto;
-  if (encrypted) broken = 'the column is encrypted, which is not supported';
+  if (encrypted) broken = 'the column is encrypted, and there is no way to give keys';
   const chunk: Mutable<ColumnChunk> = {
     column: leaf.index,
     type: raw.type,

@@ -34,7 +34,8 @@ export function parseTail(tail: Uint8Array, fileLength: number): { footerStart: 
   const magic = latin1(tail, at + 4);
   const magicOffset = fileLength - 4;
   if (magic === 'PARE') {
-    throw new DecodeError('ENCRYPTED', 'the footer is encrypted, which is not supported', { offset: magicOffset });
+    const why = 'the footer is encrypted (PARE), and there is no way to give keys: nothing of the file can be read';
+    throw new DecodeError('ENCRYPTED', why, { offset: magicOffset });
   }
   if (magic !== 'PAR1') {
     throw new DecodeError('MAGIC', `the file ends with ${JSON.stringify(magic)}: not Parquet, or cut short`, {

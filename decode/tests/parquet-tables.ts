@@ -74,6 +74,20 @@ export const COLUMN_META_DATA: Table = {
   15: ['bloom_filter_length', 'i32'],
 };
 
+const CRYPTO_META_DATA: Table = {
+  1: ['ENCRYPTION_WITH_FOOTER_KEY', NONE],
+  2: [
+    'ENCRYPTION_WITH_COLUMN_KEY',
+    { struct: { 1: ['path_in_schema', { list: 'string' }], 2: ['key_metadata', 'binary'] } },
+  ],
+};
+
+const AES_GCM: Table = {
+  1: ['aad_prefix', 'binary'],
+  2: ['aad_file_unique', 'binary'],
+  3: ['supply_aad_prefix', 'bool'],
+};
+
 export const COLUMN_CHUNK: Table = {
   1: ['file_path', 'string'],
   2: ['file_offset', 'i64'],
@@ -82,7 +96,7 @@ export const COLUMN_CHUNK: Table = {
   5: ['offset_index_length', 'i32'],
   6: ['column_index_offset', 'i64'],
   7: ['column_index_length', 'i32'],
-  8: ['crypto_metadata', { struct: { 1: ['ENCRYPTION_WITH_FOOTER_KEY', NONE] } }],
+  8: ['crypto_metadata', { struct: CRYPTO_META_DATA }],
   9: ['encrypted_column_metadata', 'binary'],
 };
 
@@ -102,6 +116,8 @@ export const FILE_META_DATA: Table = {
   4: ['row_groups', { list: { struct: ROW_GROUP } }],
   5: ['key_value_metadata', { list: { struct: KEY_VALUE } }],
   6: ['created_by', 'string'],
+  8: ['encryption_algorithm', { struct: { 1: ['AES_GCM_V1', { struct: AES_GCM }] } }],
+  9: ['footer_signing_key_metadata', 'binary'],
 };
 
 const DATA_PAGE_HEADER: Table = {
