@@ -1,7 +1,15 @@
 /** Chunks for tests: column kinds with generators of values, and plans that cross them with every way to write them. */
 import { Codec, Encoding, Physical } from '../format/enums.ts';
 import type { SeededRandom } from './random.ts';
-import type { ChunkPlan, ColumnValue, PagePlan, RunStyle, WriterColumn } from './writer/index.ts';
+import {
+  type ChunkPlan,
+  type ColumnValue,
+  DELTA_SHAPES,
+  type Framing,
+  type PagePlan,
+  type RunStyle,
+  type WriterColumn,
+} from './writer/index.ts';
 
 export interface Kind {
   readonly name: string;
@@ -34,11 +42,14 @@ const FLOATS = [0, -0, Number.NaN, Infinity, -Infinity, 1.5, -1e-30, 3e38];
 
 export const KINDS: readonly Kind[] = [
   { name: 'boolean', physical: Physical.BOOLEAN, make: (random) => random.below(2) === 1 },
-  { name: 'int32', physical: Physical.INT32, make: (random) => random.below(2 ** 32) | 0 },
+  { name: 'int32', physical: Physical.INT32, make: (random) => random.below(2 ** (1 + random.below(32))) | 0 },
   {
     name: 'int64',
     physical: Physical.INT64,
-    make: (random) => BigInt.asIntN(64, (BigInt(random.below(2 ** 32)) << 32n) | BigInt(random.below(2 ** 32))),
+    make: (random) => {
+      const bits = (BigInt(random.below(2 ** 32)) << 32n) | BigInt(random.below(2 ** 32));
+      return BigInt.asIntN(64, bits >> BigInt(random.below(64)));
+    },
   },
   { name: 'int96', physical: Physical.INT96, make: (random) => bytes(random, 12) },
   { name: 'float', physical: Physical.FLOAT, make: (random) => FLOATS[random.below(FLOATS.length)]! },
@@ -54,12 +65,34 @@ export const KINDS: readonly Kind[] = [
 
 export const kindOf = (name: string): Kind => KINDS.find((kind) => kind.name === name)!;
 
-export const WAYS = ['plain', 'dictionary', 'old dictionary', 'fallback', 'runs'] as const;
-export type Way = (typeof WAYS)[number];
+export type Way =
+  | 'plain'
+  | 'dictionary'
+  | 'old dictionary'
+  | 'fallback' // dictionary pages, then others of an encoding each
+  | 'runs'
+  | 'delta'
+  | 'delta lengths'
+  | 'delta bytes'
+  | 'split';
 
 /** The ways in which values of a kind can be encoded. */
-export function waysOf(kind: Kind): readonly Way[] {
-  return kind.physical === Physical.BOOLEAN ? ['plain', 'runs'] : ['plain', 'dictionary', 'old dictionary', 'fallback'];
+export function waysOf({ physical }: Pick<Kind, 'physical'>): readonly Way[] {
+  if (physical === Physical.BOOLEAN) return ['plain', 'runs'];
+  const common: readonly Way[] = ['plain', 'dictionary', 'old dictionary', 'fallback'];
+  switch (physical) {
+    case Physical.INT32:
+    case Physical.INT64:
+      return [...common, 'delta', 'split'];
+    case Physical.BYTE_ARRAY:
+      return [...common, 'delta lengths', 'delta bytes'];
+    case Physical.FIXED_LEN_BYTE_ARRAY:
+      return [...common, 'delta bytes', 'split'];
+    case Physical.INT96:
+      return common;
+    default:
+      return [...common, 'split'];
+  }
 }
 
 /** Null shares in percent; -1 stands for a required column. */
@@ -70,6 +103,8 @@ export interface CaseShape {
   readonly nulls: number;
   readonly way: Way;
   readonly codec: number;
+  readonly framing?: Framing;
+  readonly bitPackedLevels?: boolean;
   readonly version: 1 | 2;
   readonly rows: number;
   /** Rows of a page at most; 0 for random sizes, empty pages and index pages in between. */
@@ -106,7 +141,14 @@ export function makePlan(random: SeededRandom, shape: CaseShape): ChunkPlan {
   const values = makeValues(random, shape);
   const pages: PagePlan[] = [];
   const dictionary = shape.way === 'dictionary' || shape.way === 'old dictionary' || shape.way === 'fallback';
-  const common = { version: shape.version, runs: shape.runs, levelRuns: shape.runs, crc: random.below(4) === 0 };
+  const common = {
+    version: shape.version,
+    runs: shape.runs,
+    levelRuns: shape.runs,
+    crc: random.below(4) === 0,
+    framing: shape.framing ?? 'one',
+    bitPackedLevels: shape.bitPackedLevels === true && shape.version === 1,
+  };
   if (dictionary) pages.push({ type: 'dictionary', encoding: dictionaryPageEncoding(shape.way), crc: common.crc });
   for (let row = 0; row < shape.rows; ) {
     let rows = shape.pageRows;
@@ -116,7 +158,8 @@ export function makePlan(random: SeededRandom, shape: CaseShape): ChunkPlan {
     }
     rows = Math.min(rows, shape.rows - row);
     const stored = shape.version === 2 && random.below(4) === 0;
-    pages.push({ ...common, stored, rows, encoding: dataEncoding(random, shape, row) });
+    const delta = pick(random, DELTA_SHAPES);
+    pages.push({ ...common, stored, delta, rows, encoding: dataEncoding(random, shape, row) });
     row += rows;
   }
   return { column: columnOf(shape.kind, shape.nulls >= 0), values, codec: shape.codec, pages };
@@ -133,12 +176,32 @@ function dataEncoding(random: SeededRandom, shape: CaseShape, row: number): numb
     case 'old dictionary':
       return Encoding.PLAIN_DICTIONARY;
     case 'fallback': // and now and then back again, which the format allows
-      return row < shape.rows / 3 || random.below(5) === 0 ? Encoding.RLE_DICTIONARY : Encoding.PLAIN;
+      if (row < shape.rows / 3 || random.below(5) === 0) return Encoding.RLE_DICTIONARY;
+      return pick(random, otherEncodings(shape.kind));
     case 'runs':
       return Encoding.RLE;
+    case 'delta':
+      return Encoding.DELTA_BINARY_PACKED;
+    case 'delta lengths':
+      return Encoding.DELTA_LENGTH_BYTE_ARRAY;
+    case 'delta bytes':
+      return Encoding.DELTA_BYTE_ARRAY;
+    case 'split':
+      return Encoding.BYTE_STREAM_SPLIT;
     default:
       return Encoding.PLAIN;
   }
+}
+
+/** What pages behind a dictionary may be. */
+function otherEncodings(kind: Kind): readonly number[] {
+  const ways = waysOf(kind);
+  const encodings: number[] = [Encoding.PLAIN];
+  if (ways.includes('delta')) encodings.push(Encoding.DELTA_BINARY_PACKED);
+  if (ways.includes('delta lengths')) encodings.push(Encoding.DELTA_LENGTH_BYTE_ARRAY);
+  if (ways.includes('delta bytes')) encodings.push(Encoding.DELTA_BYTE_ARRAY);
+  if (ways.includes('split')) encodings.push(Encoding.BYTE_STREAM_SPLIT);
+  return encodings;
 }
 
 const CODEC_CHOICE = [
@@ -149,7 +212,9 @@ const CODEC_CHOICE = [
   Codec.BROTLI,
   Codec.ZSTD,
   Codec.LZ4_RAW,
+  Codec.LZ4,
 ];
+const FRAMINGS: readonly Framing[] = ['one', 'several', 'bare'];
 const RUN_STYLES: readonly RunStyle[] = ['auto', 'rle', 'packed', 'mixed'];
 
 const pick = <T>(random: SeededRandom, from: readonly T[]): T => from[random.below(from.length)]!;
@@ -161,6 +226,8 @@ export function randomShape(random: SeededRandom): CaseShape {
     nulls: pick(random, NULL_SHARES),
     way: pick(random, waysOf(kind)),
     codec: pick(random, CODEC_CHOICE),
+    framing: pick(random, FRAMINGS),
+    bitPackedLevels: random.below(4) === 0,
     version: random.below(2) === 0 ? 1 : 2,
     rows: pick(random, [1, 2, 63, 64, 65, 200, 1000, 1500]),
     pageRows: pick(random, [0, 0, 1, 7, 64, 333, 5000]),

@@ -15,11 +15,12 @@ import {
 } from './chunk-cases.ts';
 import { assertDecodes, type Feed, LINES, makeEnvironments, randomFeed, WHOLE } from './chunk-run.ts';
 import { seededRandom } from './random.ts';
-import { CODECS, type PagePlan, type RunStyle } from './writer/index.ts';
+import { CODECS, type Framing, type PagePlan, type RunStyle } from './writer/index.ts';
 
 const { wasm, scalar } = makeEnvironments(32 << 20);
 const WINDOWS = [1, 3, 64, 100, 333, 4096];
 const PAGES = [0, 1, 7, 64, 333, 5000];
+const FRAMINGS: readonly Framing[] = ['one', 'several', 'bare'];
 const STYLES: readonly RunStyle[] = ['auto', 'rle', 'packed', 'mixed'];
 
 function describe(shape: CaseShape, spec: Partial<ChunkSpec>): string {
@@ -40,6 +41,8 @@ test('all kinds, nulls and encodings, by both kernels', () => {
             nulls,
             way,
             codec: CODECS[turn % CODECS.length]!,
+            framing: FRAMINGS[(turn >>> 3) % FRAMINGS.length]!,
+            bitPackedLevels: turn % 5 < 2,
             version: (turn >>> 1) % 2 === 0 ? 1 : 2,
             rows: turn % 3 === 0 ? 900 : 257,
             pageRows: PAGES[turn % 5 === 0 ? 5 : turn % PAGES.length]!,

@@ -113,6 +113,8 @@ function packBits(values: bigint[], width: number, size: number): Uint8Array {
 /** DELTA_BINARY_PACKED of n values of `bits` bits. */
 export function makeDelta(n: number, bits: 32 | 64, random: Random): Uint8Array {
   const wrap = (value: bigint): bigint => BigInt.asIntN(bits, value);
+  // some writers take differences of 32-bit values in 64 bits
+  const deltaBits = random.chance(0.3) ? 64 : bits;
   const minis = random.pick([1, 2, 4, 8]);
   const perMini = random.pick([32, 64, 128].filter((count) => (count * minis) % 128 === 0));
   const mode = random.int(0, 4);
@@ -131,17 +133,21 @@ export function makeDelta(n: number, bits: 32 | 64, random: Random): Uint8Array 
   pushVarint(out, n);
   pushVarint(out, zigzag(values[0] ?? 0n));
   for (let i = 1; i < n; i += perMini * minis) {
-    const deltas = values.slice(i, i + perMini * minis).map((value, k) => wrap(value - (values[i + k - 1] as bigint)));
+    const deltas = values.slice(i, i + perMini * minis).map((value, k) => {
+      return BigInt.asIntN(deltaBits, value - (values[i + k - 1] as bigint));
+    });
     let minimum = deltas[0] as bigint;
     for (const delta of deltas) if (delta < minimum) minimum = delta;
     pushVarint(out, zigzag(minimum));
     const widths: number[] = [];
     const body: number[] = [];
     for (let m = 0; m < minis; m++) {
-      const stored = deltas.slice(m * perMini, (m + 1) * perMini).map((delta) => BigInt.asUintN(bits, delta - minimum));
+      const stored = deltas
+        .slice(m * perMini, (m + 1) * perMini)
+        .map((delta) => BigInt.asUintN(deltaBits, delta - minimum));
       const needed = stored.reduce((width, x) => Math.max(width, x === 0n ? 0 : x.toString(2).length), 0);
-      const width = Math.min(bits, needed + (random.chance(0.1) ? random.int(0, 3) : 0));
-      widths.push(stored.length === 0 && random.chance(0.5) ? random.int(0, bits) : width);
+      const width = Math.min(deltaBits, needed + (random.chance(0.1) ? random.int(0, 3) : 0));
+      widths.push(stored.length === 0 && random.chance(0.5) ? random.int(0, deltaBits) : width);
       if (stored.length > 0) body.push(...packBits(stored, width, (perMini * width) / 8));
     }
     out.push(...widths, ...body);

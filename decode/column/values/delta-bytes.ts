@@ -130,34 +130,29 @@ export class DeltaBytes implements PageValues {
     }
   }
 
-  /** The window of the last value is gone or will be: takes the value along. False when memory is short. */
+  /** Another window than the last value's: takes that value along. False when memory is short. */
   #enterWindow(window: ValueTarget): boolean {
     const { pool } = this.#page;
-    if (this.#window !== undefined) {
-      const bytes = this.#kept.length + PREVIOUS_SLACK_BYTES;
-      if (this.#keptBytes < bytes) {
-        const slab = pool.allocate(bytes);
-        if (slab === 0) return false;
-        if (this.#keptSlab !== 0) pool.free(this.#keptSlab, this.#keptBytes);
-        this.#keptSlab = slab;
-        this.#keptBytes = bytes;
-      }
-      pool.u8.set(this.#kept, this.#keptSlab);
-    } else if (this.#keptSlab === 0) {
-      this.#keptSlab = pool.allocate(PREVIOUS_SLACK_BYTES);
-      if (this.#keptSlab === 0) return false;
-      this.#keptBytes = PREVIOUS_SLACK_BYTES;
+    const bytes = this.#kept.length + PREVIOUS_SLACK_BYTES;
+    if (this.#keptBytes < bytes) {
+      const slab = pool.allocate(bytes);
+      if (slab === 0) return false;
+      if (this.#keptSlab !== 0) pool.free(this.#keptSlab, this.#keptBytes);
+      this.#keptSlab = slab;
+      this.#keptBytes = bytes;
     }
-    this.#last = undefined;
+    pool.u8.set(this.#kept, this.#keptSlab);
     this.#window = window;
     return true;
   }
 
-  /** Told before the window is given out. */
+  /** Told before the window is given out: from then on its memory is another's. */
   leaveWindow(): void {
+    this.#window = undefined;
     if (this.#last === undefined) return;
     const { address, length } = this.#last;
     this.#kept = this.#page.pool.u8.slice(address, address + length);
+    this.#last = undefined;
   }
 
   /** DONE, NEED or NO_MEMORY. */

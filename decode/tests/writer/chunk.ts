@@ -4,18 +4,19 @@
  * one field of one page and leave the rest as it should be.
  */
 import { crc32 } from 'node:zlib';
-import { Codec, Encoding, PageType } from '../../format/enums.ts';
+import { Codec, Encoding, PageType, Physical } from '../../format/enums.ts';
 import { PAGE_HEADER } from '../parquet-tables.ts';
 import { type Tree, writeStruct } from '../thrift-twin.ts';
-import { compress } from './compress.ts';
-import { bitWidth, encodeRuns, type RunStyle } from './runs.ts';
-import { type ColumnValue, encodePlain, join, u32, valueBytes, type WriterColumn } from './value.ts';
+import { compress, type Framing } from './compress.ts';
+import { type DeltaShape, encodeDelta, encodeDeltaBytes, encodeDeltaLengths, splitStreams } from './delta.ts';
+import { bitWidth, encodeRuns, packLevels, type RunStyle } from './runs.ts';
+import { type ColumnValue, encodePlain, join, u32, valueBytes, type WriterColumn, widthOf } from './value.ts';
 
 type Change<T> = (made: T) => T;
 
 export interface PagePlan {
   readonly type?: 'data' | 'dictionary' | 'index';
-  /** Rows of a data page, the next ones of the chunk's. */
+  /** Rows of a data page, the next ones of the chunk's; entries of a nested one. */
   readonly rows?: number;
   readonly version?: 1 | 2;
   /** PLAIN when absent. */
@@ -23,14 +24,20 @@ export interface PagePlan {
   readonly crc?: boolean;
   /** V2: `is_compressed` false. */
   readonly stored?: boolean;
+  readonly framing?: Framing;
   readonly runs?: RunStyle;
   readonly levelRuns?: RunStyle;
+  /** V1: levels in the deprecated BIT_PACKED encoding. */
+  readonly bitPackedLevels?: boolean;
+  readonly delta?: DeltaShape;
   /** Bits of a dictionary index, when not the fewest. */
   readonly indexWidth?: number;
   /** Encoded values, before anything else is done to them. */
   readonly values?: Change<Uint8Array>;
-  /** Level runs, without the length in front of them. */
+  /** Definition level runs, without the length in front of them. */
   readonly levels?: Change<Uint8Array>;
+  /** The same of repetition levels. */
+  readonly repetition?: Change<Uint8Array>;
   /** What is compressed: the whole body in V1, the values in V2. */
   readonly plain?: Change<Uint8Array>;
   /** The body as it goes to the file; sizes and CRC follow from it. */
@@ -41,9 +48,19 @@ export interface PagePlan {
   readonly headerBytes?: Change<Uint8Array>;
 }
 
+/** The levels of a nested column, one pair for each entry; `values` then holds a null where an entry has no value. */
+export interface NestedLevels {
+  readonly path: readonly string[];
+  readonly maxRepetition: number;
+  readonly maxDefinition: number;
+  readonly repetition: readonly number[];
+  readonly definition: readonly number[];
+}
+
 export interface ChunkPlan {
   readonly column: WriterColumn;
   readonly values: readonly ColumnValue[];
+  readonly nested?: NestedLevels;
   readonly codec?: number;
   readonly pages: readonly PagePlan[];
   /** Entries of the dictionary; the distinct values of its pages, in order of appearance, when absent. */
@@ -92,9 +109,9 @@ export function writeChunk(plan: ChunkPlan): WrittenChunk {
     const type = page.type ?? 'data';
     let made: MadePage;
     if (type === 'data') {
-      const rows = plan.values.slice(row, row + (page.rows ?? plan.values.length - row));
-      row += rows.length;
-      made = dataPage(plan.column, page, codec, rows, dictionary);
+      const end = Math.min(plan.values.length, row + (page.rows ?? plan.values.length - row));
+      made = dataPage(plan, page, codec, row, end, dictionary);
+      row = end;
     } else if (type === 'dictionary') made = dictionaryPageOf(plan.column, page, codec, dictionary.values);
     else made = sized(PageType.INDEX_PAGE, page, Uint8Array.of(1, 2, 3, 4), codec, { index_page_header: {} });
     encodings.add(page.encoding ?? Encoding.PLAIN);
@@ -110,7 +127,7 @@ export function writeChunk(plan: ChunkPlan): WrittenChunk {
     at = written.end;
     uncompressedBytes += header.length + made.plainSize;
   }
-  if (plan.column.optional) encodings.add(Encoding.RLE);
+  if (plan.column.optional || plan.nested !== undefined) encodings.add(Encoding.RLE);
   return {
     bytes: join(parts),
     pages,
@@ -167,64 +184,105 @@ class Entries {
 }
 
 function dataPage(
-  column: WriterColumn,
+  plan: ChunkPlan,
   page: PagePlan,
   codec: number,
-  rows: readonly ColumnValue[],
+  from: number,
+  to: number,
   dictionary: Entries,
 ): MadePage {
+  const { column } = plan;
   const encoding = page.encoding ?? Encoding.PLAIN;
-  const there = rows.filter((value) => value !== null);
+  const entries = plan.values.slice(from, to);
+  const there = entries.filter((value) => value !== null);
   let values = encodeValues(column, page, encoding, there, dictionary);
   if (page.values !== undefined) values = page.values(values);
-  let levels = column.optional
-    ? encodeRuns(
-        rows.map((value) => (value === null ? 0 : 1)),
-        1,
-        page.levelRuns,
-      )
-    : new Uint8Array(0);
-  if (page.levels !== undefined) levels = page.levels(levels);
-  if (page.version === 2) return dataPageV2(page, codec, rows.length, there.length, encoding, levels, values);
-  const plain = column.optional ? join([u32(levels.length), levels, values]) : values;
+  const levels = levelsOf(plan, from, entries);
+  const repetition = encodeLevels(page, levels.repetition, levels.maxRepetition, page.repetition);
+  const definition = encodeLevels(page, levels.definition, levels.maxDefinition, page.levels);
+  if (page.version === 2) {
+    const rows = plan.nested === undefined ? entries.length : levels.repetition.filter((level) => level === 0).length;
+    return dataPageV2(
+      page,
+      codec,
+      { entries: entries.length, rows, nulls: entries.length - there.length },
+      encoding,
+      { repetition, definition },
+      values,
+    );
+  }
+  const plain = join([
+    ...withLength(page, repetition, levels.maxRepetition),
+    ...withLength(page, definition, levels.maxDefinition),
+    values,
+  ]);
+  const levelEncoding = page.bitPackedLevels === true ? Encoding.BIT_PACKED : Encoding.RLE;
   return sized(PageType.DATA_PAGE, page, plain, codec, {
     data_page_header: {
-      num_values: rows.length,
+      num_values: entries.length,
       encoding,
-      definition_level_encoding: Encoding.RLE,
-      repetition_level_encoding: Encoding.RLE,
+      definition_level_encoding: levelEncoding,
+      repetition_level_encoding: levelEncoding,
     },
   });
+}
+
+function levelsOf(plan: ChunkPlan, from: number, entries: readonly ColumnValue[]): Omit<NestedLevels, 'path'> {
+  const { nested, column } = plan;
+  if (nested === undefined) {
+    const definition = entries.map((value) => (value === null ? 0 : 1));
+    return { maxRepetition: 0, maxDefinition: column.optional ? 1 : 0, repetition: [], definition };
+  }
+  const slice = (levels: readonly number[]): readonly number[] => levels.slice(from, from + entries.length);
+  return { ...nested, repetition: slice(nested.repetition), definition: slice(nested.definition) };
+}
+
+function encodeLevels(
+  page: PagePlan,
+  levels: readonly number[],
+  max: number,
+  change: Change<Uint8Array> = (made) => made,
+): Uint8Array {
+  if (max === 0) return change(new Uint8Array(0));
+  const width = bitWidth(max + 1);
+  const packed = page.bitPackedLevels === true && page.version !== 2;
+  return change(packed ? packLevels(levels, width) : encodeRuns(levels, width, page.levelRuns));
+}
+
+/** As V1 pages have levels: after their length, unless that follows from the header. */
+function withLength(page: PagePlan, levels: Uint8Array, max: number): Uint8Array[] {
+  if (max === 0) return [levels];
+  return page.bitPackedLevels === true ? [levels] : [u32(levels.length), levels];
 }
 
 function dataPageV2(
   page: PagePlan,
   codec: number,
-  rows: number,
-  valid: number,
+  counts: { readonly entries: number; readonly rows: number; readonly nulls: number },
   encoding: number,
-  levels: Uint8Array,
+  { repetition, definition }: { readonly repetition: Uint8Array; readonly definition: Uint8Array },
   values: Uint8Array,
 ): MadePage {
   const plain = page.plain === undefined ? values : page.plain(values);
   const stored = page.stored === true || codec === Codec.UNCOMPRESSED;
-  let body = join([levels, stored ? plain : compress(codec, plain)]);
+  let body = join([repetition, definition, stored ? plain : compress(codec, plain, page.framing)]);
   if (page.body !== undefined) body = page.body(body);
+  const plainSize = repetition.length + definition.length + plain.length;
   const header: Tree = {
     type: PageType.DATA_PAGE_V2,
-    uncompressed_page_size: levels.length + plain.length,
+    uncompressed_page_size: plainSize,
     compressed_page_size: body.length,
     data_page_header_v2: {
-      num_values: rows,
-      num_nulls: rows - valid,
-      num_rows: rows,
+      num_values: counts.entries,
+      num_nulls: counts.nulls,
+      num_rows: counts.rows,
       encoding,
-      definition_levels_byte_length: levels.length,
-      repetition_levels_byte_length: 0,
+      definition_levels_byte_length: definition.length,
+      repetition_levels_byte_length: repetition.length,
       is_compressed: !stored,
     },
   };
-  return { header, body, plainSize: levels.length + plain.length };
+  return { header, body, plainSize };
 }
 
 function dictionaryPageOf(
@@ -243,7 +301,7 @@ function dictionaryPageOf(
 /** A page whose body is compressed as a whole. */
 function sized(type: number, page: PagePlan, made: Uint8Array, codec: number, header: Tree): MadePage {
   const plain = page.plain === undefined ? made : page.plain(made);
-  let body = compress(codec, plain);
+  let body = compress(codec, plain, page.framing);
   if (page.body !== undefined) body = page.body(body);
   const sizes = { type, uncompressed_page_size: plain.length, compressed_page_size: body.length };
   return { header: { ...sizes, ...header }, body, plainSize: plain.length };
@@ -266,5 +324,23 @@ function encodeValues(
     const runs = encodeRuns(bits, 1, page.runs);
     return join([u32(runs.length), runs]);
   }
-  return encodePlain(column, values);
+  const bytesOf = (): Uint8Array[] => values.map((value) => valueBytes(column, value!));
+  switch (encoding) {
+    case Encoding.DELTA_BINARY_PACKED: {
+      const bits = column.physical === Physical.INT64 ? 64 : 32;
+      return encodeDelta(
+        values.map((value) => BigInt(value as number | bigint)),
+        bits,
+        page.delta,
+      );
+    }
+    case Encoding.DELTA_LENGTH_BYTE_ARRAY:
+      return encodeDeltaLengths(bytesOf(), page.delta);
+    case Encoding.DELTA_BYTE_ARRAY:
+      return encodeDeltaBytes(bytesOf(), page.delta);
+    case Encoding.BYTE_STREAM_SPLIT:
+      return splitStreams(encodePlain(column, values), widthOf(column));
+    default:
+      return encodePlain(column, values);
+  }
 }

@@ -1,10 +1,13 @@
-/** A small Parquet writer for tests: flat columns, written to exactly the structure asked for. */
-export type { ChunkPlan, PagePlan, WrittenChunk, WrittenPage } from './chunk.ts';
+/** A small Parquet writer for tests: columns of any nesting, written to exactly the structure asked for. */
+export type { ChunkPlan, NestedLevels, PagePlan, WrittenChunk, WrittenPage } from './chunk.ts';
 export { writeChunk } from './chunk.ts';
+export type { Framing } from './compress.ts';
 export { CODECS, compress } from './compress.ts';
+export type { DeltaShape } from './delta.ts';
+export { bigVarint, DELTA_SHAPES, encodeDelta, encodeDeltaBytes, encodeDeltaLengths, splitStreams } from './delta.ts';
 export type { FilePlan, WrittenFile } from './file.ts';
 export { writeFile } from './file.ts';
 export type { RunStyle } from './runs.ts';
-export { encodeRuns, packedRun, rleRun, varint } from './runs.ts';
+export { encodeRuns, packedRun, packLevels, rleRun, varint } from './runs.ts';
 export type { ColumnValue, WriterColumn } from './value.ts';
 export { join, u32, valueBytes } from './value.ts';

@@ -76,3 +76,15 @@ export function varint(value: number): Uint8Array {
 export function bitWidth(count: number): number {
   return count <= 1 ? 0 : 32 - Math.clz32(count - 1);
 }
+
+/** The deprecated BIT_PACKED encoding of levels: from the most significant bit of each byte down, no length. */
+export function packLevels(levels: ArrayLike<number>, width: number): Uint8Array {
+  const bytes = new Uint8Array(Math.ceil((levels.length * width) / 8));
+  for (let i = 0; i < levels.length; i++) {
+    for (let k = 0; k < width; k++) {
+      const bit = i * width + k;
+      if ((levels[i]! >>> (width - 1 - k)) & 1) bytes[bit >>> 3]! |= 128 >>> (bit & 7);
+    }
+  }
+  return bytes;
+}
