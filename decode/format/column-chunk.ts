@@ -5,6 +5,7 @@
  * throwing. Statistics and index locations are hints from whoever wrote the file: those of impossible shape are left out.
  */
 import { DecodeError } from '../errors.ts';
+import type { ChunkPaths } from './chunk-paths.ts';
 import type { CompactReader } from './compact.ts';
 import { Wire } from './compact.ts';
 import { nameOf, Physical } from './enums.ts';
@@ -72,17 +73,29 @@ function clear(): void {
   raw.bloomLength = -1;
 }
 
-/** The chunk of the leaf with index `column` in a row group of `numRows` rows; the reader stands at its struct. */
+/**
+ * The chunk of the leaf with index `column` in a row group of `numRows` rows; the reader stands at the struct at its
+ * place. When that is of another column, `elsewhere` says where the leaf's is.
+ */
 export function parseColumnChunk(
   r: CompactReader,
   column: number,
   numRows: number,
   context: FooterContext,
+  elsewhere: ChunkPaths,
 ): ColumnChunk {
   const leaf = context.schema.leaves[column]!;
   clear();
   try {
     readColumnChunk(r, leaf);
+    if (raw.meta && !raw.pathFits) {
+      const at = elsewhere.find(leaf.path);
+      if (at >= 0) {
+        clear();
+        r.pos = at;
+        readColumnChunk(r, leaf);
+      }
+    }
   } catch (error) {
     if (!(error instanceof DecodeError)) throw error;
     clear();

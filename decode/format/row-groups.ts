@@ -4,6 +4,7 @@
  * chunk that turns out not to be valid is marked then, as any that breaks a rule.
  */
 import { DecodeError } from '../errors.ts';
+import { ChunkPaths } from './chunk-paths.ts';
 import type { FooterContext } from './column-chunk.ts';
 import { parseColumnChunk } from './column-chunk.ts';
 import type { CompactReader } from './compact.ts';
@@ -105,9 +106,10 @@ function indexRowGroup(r: CompactReader, ordinal: number, firstRow: number, leav
 /** The row groups; `r` is a reader of the footer of their own. */
 export function rowGroupsOf(index: readonly RowGroupIndex[], r: CompactReader, context: FooterContext): RowGroup[] {
   return index.map(({ numRows, firstRow, totalByteSize, totalCompressedSize, chunksAt }, ordinal) => {
+    const paths = new ChunkPaths(r, chunksAt);
     const columns = lazyList(chunksAt.length, (column) => {
       r.pos = chunksAt[column]!;
-      return parseColumnChunk(r, column, numRows, context);
+      return parseColumnChunk(r, column, numRows, context, paths);
     });
     const common = { ordinal, numRows, firstRow, totalByteSize };
     if (totalCompressedSize >= 0) return { ...common, totalCompressedSize, columns };
