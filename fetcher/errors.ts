@@ -12,6 +12,8 @@ export type FetchErrorCode =
   | 'ACCESS' // stale generation, unknown rkey, or range outside the file
   | 'STALE' // the file changed since it was opened
   | 'SERVER' // the server could not read its storage
+  | 'DENIED' // this user may not read a local file or folder
+  | 'STORAGE' // a local file or folder can't be read
   | 'PROTOCOL' // the answer does not match the request
   | 'LOST' // the connection ended in the middle
   | 'STALLED' // no progress for longer than the stall timer allows

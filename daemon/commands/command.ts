@@ -2,11 +2,13 @@
 
 import type { FileVersion } from '../../fetcher/index.ts';
 import { openSource, type Source } from '../../vfs/index.ts';
+import { formatCount } from '../argument.ts';
 import { CommandError } from '../errors.ts';
 import type { OptionValues } from '../options.ts';
 import { writeStdout } from '../output/output.ts';
 import { printable } from '../output/printable.ts';
 import type { Interruption } from './interruption.ts';
+import { SKIPPED_SHOWN_MAX } from './limits.ts';
 
 export interface CommandContext {
   readonly operands: readonly string[];
@@ -21,7 +23,9 @@ export async function withSource<T>(
   work: (source: Source) => Promise<T>,
 ): Promise<T> {
   const { connections, stallTimeout } = options;
+  const skipped: string[] = [];
   const source = await openSource(url, {
+    onSkipped: (path, reason) => skipped.push(`skipped: ${path}: ${reason}`),
     ...(connections === undefined ? {} : { connections }),
     ...(stallTimeout === undefined ? {} : { stallMs: stallTimeout }),
   });
@@ -33,7 +37,15 @@ export async function withSource<T>(
   } finally {
     interruption.signal.removeEventListener('abort', onAbort);
     await source.close();
+    tellSkipped(skipped);
   }
+}
+
+/** What a listing left out is told behind what came of the rest. */
+function tellSkipped(lines: readonly string[]): void {
+  for (const line of lines.slice(0, SKIPPED_SHOWN_MAX)) process.stderr.write(`${printable(line)}\n`);
+  const more = lines.length - SKIPPED_SHOWN_MAX;
+  if (more > 0) process.stderr.write(`skipped: ${formatCount(more)} more\n`);
 }
 
 /** One JSON value on a line of its own. */

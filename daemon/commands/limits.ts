@@ -18,7 +18,7 @@ export const COPY_READ_BYTES = 4 * 1024 * 1024;
 /** Reads of `cp` under way: hides the round trip, 16 MiB of memory. */
 export const COPY_READS_AHEAD = 4;
 
-/** Skipped files that a starting server names one by one. */
+/** Skipped files that a starting server, or a listing, names one by one. */
 export const SKIPPED_SHOWN_MAX = 20;
 
 /** Row groups that `inspect` lists without --json. */

@@ -331,3 +331,21 @@ describe('bounds over row groups', () => {
     assert.equal(row('nothing').at(-1), '200');
   });
 });
+
+test('a local folder with an entry that can not be looked at', async () => {
+  await using folder = await Lake.create();
+  await folder.write('a.parquet', numbersQuery(10));
+  await symlink('loop.parquet', folder.path('loop.parquet'));
+  const listed = await qanat(['ls', folder.folder, '--json']);
+  assert.equal(listed.code, 0);
+  assert.deepEqual(
+    JSON.parse(listed.text).map(({ location }: { location: string }) => location),
+    [folder.path('a.parquet')],
+  );
+  assert.match(listed.errors, /^skipped: \/.*\/loop\.parquet: the link leads round in a circle \(ELOOP\)\n$/);
+  const counted = await qanat(['scan', '.', '--format', 'count'], { cwd: folder.folder });
+  assert.deepEqual([counted.code, counted.text, counted.errors], [0, '10\n', listed.errors]);
+  const asked = await qanat(['scan', 'loop.parquet'], { cwd: folder.folder });
+  assert.equal(asked.code, 1);
+  assert.match(asked.errors, /^qanat scan: fetch STORAGE: \/.*\/loop\.parquet: the link leads round in a circle/);
+});

@@ -4,10 +4,11 @@
  *
  *     rdma://host[:port]/path     file:///path
  */
+import type { Stats } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { basename, dirname, resolve } from 'node:path';
 import { FetchError } from '../errors.ts';
-import { FileTransport } from './file-transport.ts';
+import { FileTransport, type OnSkipped } from './file-transport.ts';
 import {
   CONCURRENCY,
   CONNECT_MS,
@@ -19,6 +20,7 @@ import {
   STALL_MS,
   WINDOW_BYTES,
 } from './limits.ts';
+import { asFetchError, isGone } from './local-errors.ts';
 import { QueuePairTransport } from './queue-pair-transport.ts';
 import { newTransportCounters, type Transport, type TransportCounters } from './transport.ts';
 import { withLimit } from './with-limit.ts';
@@ -43,6 +45,8 @@ export interface OpenTransportOptions {
   /** READs on the wire per queue pair. */
   readonly outstandingMax?: number;
   readonly retry?: Partial<RetryPolicy>;
+  /** Told, once each, of local files and folders that listings leave out because they can't be looked at. */
+  readonly onSkipped?: OnSkipped;
   /** Put around the source itself, inside retries: tests inject faults here. */
   readonly wrap?: (source: Transport) => Transport;
 }
@@ -56,7 +60,7 @@ export interface OpenedTransport {
 
 /**
  * Opens the source that a URL lies in. Nothing is sent yet: a server that is not there shows with the first
- * list or read. Throws FetchError BAD_URL, or NOT_FOUND for a local folder that does not exist.
+ * list or read. Throws FetchError BAD_URL, or for a local folder NOT_FOUND, DENIED or STORAGE.
  */
 export async function openTransport(url: string, options: OpenTransportOptions = {}): Promise<OpenedTransport> {
   const counters = newTransportCounters();
@@ -77,7 +81,7 @@ async function openSource(
   }
   if (url.startsWith('file://')) {
     const { root, path } = await splitLocalPath(parseFileUrl(url));
-    return { source: new FileTransport(root, counters), path };
+    return { source: new FileTransport(root, counters, options.onSkipped), path };
   }
   throw new FetchError('BAD_URL', `${url}: expected rdma://host:port/path or file:///path`);
 }
@@ -128,18 +132,28 @@ const GLOB_CHARACTERS = /[*?[\]{}]/;
  * front of the first segment with a glob character, unless a file of that very name exists.
  */
 async function splitLocalPath(local: string): Promise<{ root: string; path: string }> {
-  const whole = await stat(local).catch(() => undefined);
+  const whole = await statIfThere(local);
   if (whole?.isDirectory()) return { root: resolve(local), path: '' };
   const segments = local.split('/');
   const glob = whole === undefined ? segments.findIndex((segment) => GLOB_CHARACTERS.test(segment)) : -1;
   const at = glob < 0 ? segments.length - 1 : glob;
   const root = segments.slice(0, at).join('/') || '/';
-  const found = await stat(root).catch(() => undefined);
+  const found = await statIfThere(root);
   if (!found?.isDirectory()) {
     const missing = glob < 0 ? local : root;
     throw new FetchError('NOT_FOUND', `${missing} does not exist: ${await firstMissing(dirname(missing), missing)}`);
   }
   return { root: resolve(root), path: segments.slice(at).join('/') };
+}
+
+/** undefined for what does not exist. Throws FetchError DENIED or STORAGE for what can't be looked at. */
+async function statIfThere(path: string): Promise<Stats | undefined> {
+  try {
+    return await stat(path);
+  } catch (error) {
+    if (isGone(error)) return undefined;
+    throw asFetchError(error, path);
+  }
 }
 
 /** Where on the way to a path that does not exist the world ends. */
