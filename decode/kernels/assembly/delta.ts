@@ -72,7 +72,8 @@ import { unpackTo32 } from "./unpack";
     if (ml == 0) {
       if (mini == mb) { phase = 1; continue; }
       w = load<u8>(widths + mini); mini++;
-      if (w > W) return E_WIDTH;
+      // DuckDB takes differences of 32-bit values in 64 bits: up to 33 of them are stored
+      if (w > 64) return E_WIDTH;
       ml = per;
     }
     // groups of 8, up to 16 at a time
@@ -133,8 +134,8 @@ import { unpackTo32 } from "./unpack";
             if (sh) x |= <u64>load<u8>(a, 8) << (64 - sh);
             if (w < 64) x &= (<u64>1 << w) - 1;
             last += md + x;
-            store<u64>(op, last); op += 8;
-            bit += w;
+            if (W == 64) store<u64>(op, last); else store<u32>(op, <u32>last);
+            op += size; bit += w;
           }
           ip += w;
         }

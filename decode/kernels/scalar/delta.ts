@@ -69,7 +69,8 @@ export function delta(view: MemoryView, state: number, mark: number, bits: 32 | 
         continue;
       }
       width = view.bytes[widths + miniblock++]!;
-      if (width > bits) return E_WIDTH;
+      // DuckDB takes differences of 32-bit values in 64 bits: up to 33 of them are stored
+      if (width > 64) return E_WIDTH;
       miniblockLeft = get(DELTA.valuesPerMiniblock);
     }
     const count = Math.min(wanted, 8 - used);
