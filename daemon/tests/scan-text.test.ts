@@ -187,12 +187,18 @@ describe('what is written', () => {
     assert.equal(report.bytes.accounted, report.bytes.onWire);
   });
 
-  test('nested columns are refused by name, and the flat ones of the file scan', async () => {
-    const nested = await lake.write('nested.parquet', `select i as id, [i] as list from range(10) t(i)`);
-    const refused = await qanat(['scan', nested]);
-    assert.equal(refused.code, 1);
-    assert.match(refused.errors, /nested columns are not supported yet.*--columns/);
-    const flat = await qanat(['scan', nested, '--columns', 'id', '--format', 'csv', '--limit', '2']);
-    assert.equal(flat.text, 'id\n0\n1\n');
+  test('nested values are JSON: objects, arrays, and maps as arrays of pairs', async () => {
+    const nested = await lake.write(
+      'nested.parquet',
+      `select i as id, [i, null] as list, {'a': i / 2.0, 'b': 'x"y'} as s, map {'k': [i]} as m from range(2) t(i)`,
+    );
+    const ndjson = await qanat(['scan', nested, '--format', 'ndjson']);
+    assert.equal(
+      ndjson.text,
+      '{"id":0,"list":[0,null],"s":{"a":0,"b":"x\\"y"},"m":[{"key":"k","value":[0]}]}\n' +
+        '{"id":1,"list":[1,null],"s":{"a":0.5,"b":"x\\"y"},"m":[{"key":"k","value":[1]}]}\n',
+    );
+    const csv = await qanat(['scan', nested, '--format', 'csv', '--columns', 'id,list,s.a,m', '--limit', '1']);
+    assert.equal(csv.text, 'id,list,s,m\n0,"[0,null]","{""a"":0}","[{""key"":""k"",""value"":[0]}]"\n');
   });
 });
