@@ -44,6 +44,13 @@ export interface Cell {
   readonly memory?: Uint8Array;
 }
 
+/** Writes one field of a row with all that stands around its value, but what is between fields. */
+export interface TextField {
+  /** Most bytes that `write` takes, in total or by row. */
+  readonly bytesMax: number | ((row: number) => number);
+  readonly write: (row: number, out: Uint8Array, at: number) => number;
+}
+
 /** Address of a value and its length, by row; one object, so that a call makes none. */
 export interface ByteSpan {
   readonly start: (row: number) => number;

@@ -2,9 +2,9 @@
  * CSV with a header line: RFC 4180's quotes, lines that end with LF. A null is an empty field, an empty text is `""`; groups, lists
  * and maps are JSON.
  */
-import type { Field as SchemaField } from '../../decode/index.ts';
-import { type ByteSpan, type Cell, copyBytes } from './cell.ts';
-import type { Field, LineFormat } from './row-text.ts';
+import type { Field } from '../../decode/index.ts';
+import { type ByteSpan, type Cell, copyBytes, type TextField } from './cell.ts';
+import type { LineFormat } from './row-text.ts';
 
 const QUOTE = 34;
 const COMMA = 44;
@@ -15,7 +15,7 @@ for (const c of '",\n\r') SPECIAL[c.charCodeAt(0)] = 1;
 
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);
 
-export function csvFormat(fields: readonly SchemaField[]): LineFormat {
+export function csvFormat(fields: readonly Field[]): LineFormat {
   return {
     head: bytesOf(`${fields.map((field) => csvText(field.name)).join(',')}\n`),
     before: fields.map((_, k) => (k === 0 ? new Uint8Array(0) : Uint8Array.of(COMMA))),
@@ -25,7 +25,7 @@ export function csvFormat(fields: readonly SchemaField[]): LineFormat {
   };
 }
 
-function csvField(cell: Cell, pool: Uint8Array): Field {
+function csvField(cell: Cell, pool: Uint8Array): TextField {
   const { span, bytesMax, memory = pool } = cell;
   if (span === undefined) {
     if (typeof bytesMax === 'number') return { bytesMax, write: cell.write };

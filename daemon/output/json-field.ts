@@ -1,7 +1,6 @@
 /** A cell's value in JSON: quotes, escapes, and NaN and Infinity as texts, which JSON has no numbers for. */
-import type { ByteSpan, Cell, CellWriter } from './cell.ts';
+import type { ByteSpan, Cell, CellWriter, TextField } from './cell.ts';
 import { COUNTED_TEXT_BYTES } from './limits.ts';
-import type { Field } from './row-text.ts';
 
 const QUOTE = 34;
 const BACKSLASH = 92;
@@ -20,7 +19,7 @@ function bytesOf(text: string): Uint8Array {
 }
 
 /** How a column's values are written; `memory` is what the cell's texts lie in. */
-export function jsonField(cell: Cell, memory: Uint8Array): Field {
+export function jsonField(cell: Cell, memory: Uint8Array): TextField {
   const { span, bytesMax, write } = cell;
   if (cell.kind === 'json') return { bytesMax, write };
   if (span !== undefined) {

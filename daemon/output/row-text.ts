@@ -2,20 +2,13 @@
  * Rows as lines of text: runs a format's field writers over a batch, row by row, into one of two buffers; while one is
  * being handed over the other is filled. The rows' loop is synchronous and makes no objects.
  */
-import type { Pool, Field as SchemaField } from '../../decode/index.ts';
+import type { Field, Pool } from '../../decode/index.ts';
 import type { Batch } from '../scan/segments.ts';
-import type { Cell } from './cell.ts';
+import type { Cell, TextField } from './cell.ts';
 import { fieldCells } from './field-cells.ts';
 import { TEXT_CHUNK_BYTES } from './limits.ts';
 import type { Output } from './output.ts';
 import type { Sink } from './sink.ts';
-
-/** Writes one field of a row with all that stands around its value, but what is between fields. */
-export interface Field {
-  /** Most bytes that `write` takes, in total or by row. */
-  readonly bytesMax: number | ((row: number) => number);
-  readonly write: (row: number, out: Uint8Array, at: number) => number;
-}
 
 /** A format of lines: CSV, NDJSON. */
 export interface LineFormat {
@@ -26,11 +19,11 @@ export interface LineFormat {
   /** After the last field. */
   readonly after: Uint8Array;
   readonly nothing: Uint8Array;
-  field(cell: Cell, memory: Uint8Array): Field;
+  field(cell: Cell, memory: Uint8Array): TextField;
 }
 
 /** A field of a batch: rows count from the segment's first. */
-interface BatchField extends Field {
+interface BatchField extends TextField {
   readonly first: number;
   readonly validity: number;
   readonly before: Uint8Array;
@@ -38,7 +31,7 @@ interface BatchField extends Field {
 
 export class LineSink implements Sink {
   readonly #pool: Pool;
-  readonly #fields: readonly SchemaField[];
+  readonly #fields: readonly Field[];
   readonly #format: LineFormat;
   readonly #output: Output;
   #out = new Uint8Array(TEXT_CHUNK_BYTES);
@@ -46,7 +39,7 @@ export class LineSink implements Sink {
   #at = 0;
   #handing: Promise<void> = Promise.resolve();
 
-  constructor(pool: Pool, fields: readonly SchemaField[], format: LineFormat, output: Output) {
+  constructor(pool: Pool, fields: readonly Field[], format: LineFormat, output: Output) {
     this.#pool = pool;
     this.#fields = fields;
     this.#format = format;
