@@ -10,7 +10,7 @@ export interface CommandSpec {
   readonly examples: ReadonlyArray<readonly [line: string, what: string]>;
 }
 
-const SOURCE: readonly OptionName[] = ['connections', 'stallTimeout'];
+const SOURCE: readonly OptionName[] = ['connections', 'stallTimeout', 'wireChecksum'];
 
 export const COMMANDS = {
   serve: {

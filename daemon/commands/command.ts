@@ -22,12 +22,13 @@ export async function withSource<T>(
   { options, interruption }: CommandContext,
   work: (source: Source) => Promise<T>,
 ): Promise<T> {
-  const { connections, stallTimeout } = options;
+  const { connections, stallTimeout, wireChecksum } = options;
   const skipped: string[] = [];
   const source = await openSource(url, {
     onSkipped: (path, reason) => skipped.push(`skipped: ${path}: ${reason}`),
     ...(connections === undefined ? {} : { connections }),
     ...(stallTimeout === undefined ? {} : { stallMs: stallTimeout }),
+    ...(wireChecksum === undefined ? {} : { checksum: wireChecksum }),
   });
   const onAbort = (): void => void source.close().catch(() => {});
   interruption.signal.addEventListener('abort', onAbort, { once: true });

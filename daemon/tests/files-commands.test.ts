@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { DuckDBInstance } from '@duckdb/node-api';
@@ -348,4 +349,27 @@ test('a local folder with an entry that can not be looked at', async () => {
   const asked = await qanat(['scan', 'loop.parquet'], { cwd: folder.folder });
   assert.equal(asked.code, 1);
   assert.match(asked.errors, /^qanat scan: fetch STORAGE: \/.*\/loop\.parquet: the link leads round in a circle/);
+});
+
+test('--wire-checksum asks the server for checksums', async (t) => {
+  const flags: number[] = [];
+  const asked = createServer((socket) => {
+    socket.on('error', () => {});
+    socket.once('data', (hello: Buffer) => {
+      flags.push(hello.readUInt16LE(6));
+      socket.end('nothing that a client knows');
+    });
+  });
+  await new Promise<void>((resolve) => asked.listen(0, '127.0.0.1', resolve));
+  t.after(() => asked.close());
+  const location = `rdma://127.0.0.1:${(asked.address() as { port: number }).port}/a.parquet`;
+  for (const command of ['ls', 'inspect', 'scan', 'cp']) {
+    const to = command === 'cp' ? ['-'] : [];
+    assert.equal((await qanat([command, location, ...to, '--wire-checksum'])).code, 1);
+  }
+  await qanat(['ls', location], { env: { QANAT_WIRE_CHECKSUM: '1' } });
+  await qanat(['ls', location]);
+  assert.deepEqual(flags, [1, 1, 1, 1, 1, 0]);
+  const counted = await qanat(['scan', `${url}/flat.parquet`, '--format', 'count', '--wire-checksum']);
+  assert.equal(counted.text, '50\n');
 });

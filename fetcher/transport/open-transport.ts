@@ -36,7 +36,7 @@ export interface OpenTransportOptions {
   readonly connectMs?: number;
   /** Time without progress after which a read fails or is tried again, milliseconds. */
   readonly stallMs?: number;
-  /** A CRC-32 over every frame's payload. */
+  /** A CRC-32 over every frame's payload: a frame that was damaged on the way is fetched again. Off by default. */
   readonly checksum?: boolean;
   /** Largest READ, bytes. */
   readonly readBytesMax?: number;

@@ -63,6 +63,7 @@ export class QueuePairConnection {
   #reached = false;
   #ended = false;
   readonly #proven: boolean;
+  readonly #checksum: boolean;
   #onClosed: (() => void) | undefined;
 
   constructor(options: ConnectOptions, events: ConnectionEvents, settle: (error: FetchError | undefined) => void) {
@@ -70,6 +71,7 @@ export class QueuePairConnection {
     this.#settle = settle;
     this.#peer = options.host.includes(':') ? `[${options.host}]:${options.port}` : `${options.host}:${options.port}`;
     this.#proven = options.proven ?? false;
+    this.#checksum = options.checksum;
     this.pair = new QueuePair({
       send: (bytes) => this.#socket.write(bytes),
       onCompletion: (completion) => events.onCompletion(completion),
@@ -155,6 +157,11 @@ export class QueuePairConnection {
       this.#welcomeBytes = new Uint8Array(answer.reasonBytes);
       this.#welcomeTaken = 0;
       if (answer.reasonBytes === 0) this.#endRefused(answer, '');
+      return;
+    }
+    if (this.#checksum && !answer.checksum) {
+      const failure = { code: 'PROTOCOL', retryable: false } as const;
+      this.#end('the server does not send the checksums that were asked for', failure);
       return;
     }
     this.#welcome = answer;
