@@ -7,7 +7,7 @@ import { after, before, test } from 'node:test';
 import { seededRandom } from '../../decode/tests/random.ts';
 import { ScanEngine } from '../scan/engine.ts';
 import { JAVASCRIPT_WRITERS } from './interop/javascript-writers.ts';
-import { differences, readWhole } from './interop/reading.ts';
+import { readWritten } from './interop/reading.ts';
 
 const random = seededRandom();
 let folder: string;
@@ -26,16 +26,11 @@ for (const { name, write, meets } of JAVASCRIPT_WRITERS) {
     const problems: string[] = [];
     const met = new Set<string>();
     let files = 0;
-    for await (const { file, options, rows, columns } of write(folder, random)) {
+    for await (const written of write(folder, random)) {
       files++;
-      try {
-        const reading = await readWhole(engine, join(folder, file));
-        for (const one of [...reading.encodings, ...reading.codecs]) met.add(one);
-        const different = differences(reading, rows, columns);
-        if (different.length > 0) problems.push(`${file} ${JSON.stringify(options)}\n  ${different.join('\n  ')}`);
-      } catch (cause) {
-        problems.push(`${file} ${JSON.stringify(options)}\n  ${cause}`);
-      }
+      const { reading, problem } = await readWritten(engine, folder, written);
+      if (problem !== undefined) problems.push(problem);
+      for (const one of [...(reading?.encodings ?? []), ...(reading?.codecs ?? [])]) met.add(one);
     }
     assert.equal(problems.length, 0, problems.join('\n'));
     for (const one of meets) assert.ok(met.has(one), `no file has ${one}; met are ${[...met].sort().join(', ')}`);

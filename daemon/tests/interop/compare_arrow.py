@@ -5,6 +5,7 @@
 Types must be the same but for what the ARROW:schema that pyarrow keeps in its files says beyond Parquet's own types;
 values must be the same bit for bit. Prints what differs; ends with 1 if anything does."""
 
+import json
 import os
 import sys
 
@@ -109,23 +110,34 @@ def storage(array):
     return array
 
 
+# What pyarrow refuses although its writers meant it: differences of more than 32 bits between 32-bit values (DuckDB),
+# and the decimal 0 in no bytes (hyparquet-writer).
+REFUSED = ("InitBlock EOF", "FromBigEndian was 0")
+
+
 def main():
     folder = sys.argv[1]
-    count = failed = 0
+    equal = failed = refused = 0
     for name in sorted(os.listdir(folder)):
         if not name.endswith(".parquet"):
             continue
         path = os.path.join(folder, name)
+        try:
+            theirs = pq.ParquetFile(path).read()
+        except (OSError, pa.ArrowException) as error:
+            if not any(reason in str(error) for reason in REFUSED):
+                raise
+            refused += 1
+            continue
         with pa.OSFile(f"{path}.arrows") as file:
-            ours = pa.ipc.open_stream(file).read_all()
-        found = list(differences(pq.ParquetFile(path).read(), ours))
-        count += 1
+            found = list(differences(theirs, pa.ipc.open_stream(file).read_all()))
         if found:
             failed += 1
             print(f"{name}: " + "\n  ".join(found))
+        equal += not found
     if failed:
-        sys.exit(f"{failed} of {count} files differ")
-    print(f"{count} files are equal")
+        sys.exit(f"{failed} of {equal + failed} files differ")
+    print(json.dumps({"equal": equal, "refused": refused}))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { SeededRandom } from '../../../decode/tests/random.ts';
-import type { ExpectedColumn } from './reading.ts';
+import type { Drawing, ExpectedColumn } from './written.ts';
 
 /** A list is an array, a struct a record, a map a Map; null anywhere. */
 export type Value =
@@ -194,12 +194,6 @@ export interface Column {
   readonly kind: Kind;
   readonly values: readonly Value[];
   readonly expected: ExpectedColumn;
-}
-
-/** How values are drawn: percent of nulls at every level, and how many different values a leaf has. */
-export interface Drawing {
-  readonly nulls: number;
-  readonly distinct: number;
 }
 
 export function makeColumn(random: SeededRandom, kind: Kind, rows: number, drawing: Drawing): Column {

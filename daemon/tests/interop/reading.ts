@@ -3,6 +3,7 @@
  * stream of `qanat scan`. Also says what the file is made of, so that a test sees that it has met what it wanted to meet.
  */
 import { closeSync, openSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
 import { Codec, Encoding, nameOf } from '../../../decode/index.ts';
 import { openSource, type Source } from '../../../vfs/index.ts';
 import { ArrowStreamSink } from '../../output/arrow-stream.ts';
@@ -11,19 +12,13 @@ import type { Output } from '../../output/output.ts';
 import type { Sink } from '../../output/sink.ts';
 import type { ScanEngine } from '../../scan/engine.ts';
 import { Scan, type ScanOptions } from '../../scan/scan.ts';
+import type { ExpectedColumn, WrittenFile } from './written.ts';
 
 export interface Reading {
   readonly rows: number;
   readonly columns: readonly ColumnChecksum[];
   readonly encodings: ReadonlySet<string>;
   readonly codecs: ReadonlySet<string>;
-}
-
-/** What a writer was given, for the column that it wrote. */
-export interface ExpectedColumn {
-  readonly name: string;
-  readonly nulls: number;
-  readonly sha256: string;
 }
 
 /** Where the Arrow stream goes, and how it is asked for. */
@@ -98,8 +93,25 @@ async function scanInto<T extends Sink>(
   }
 }
 
+/** Reads a written file; `problem` tells, with how the file was made, what failed or differs from what was written. */
+export async function readWritten(
+  engine: ScanEngine,
+  folder: string,
+  { file, options, rows, columns }: WrittenFile,
+  arrow?: ArrowCopy,
+): Promise<{ reading?: Reading; problem?: string }> {
+  const told = (lines: readonly string[]): string => `${file} ${JSON.stringify(options)}\n  ${lines.join('\n  ')}`;
+  try {
+    const reading = await readWhole(engine, join(folder, file), arrow);
+    const lines = differences(reading, rows, columns);
+    return lines.length === 0 ? { reading } : { reading, problem: told(lines) };
+  } catch (cause) {
+    return { problem: told([String(cause)]) };
+  }
+}
+
 /** What differs from what was written, a line for each column; empty when nothing does. */
-export function differences(reading: Reading, rows: number, expected: readonly ExpectedColumn[]): string[] {
+function differences(reading: Reading, rows: number, expected: readonly ExpectedColumn[]): string[] {
   if (reading.columns.length !== expected.length) {
     return [`${reading.columns.length} columns, ${expected.length} were written`];
   }

@@ -1,12 +1,23 @@
 /** What the writers of this folder make: files on disk, how they were asked for, and what is in them. */
-import type { Drawing } from './kinds.ts';
-import type { ExpectedColumn } from './reading.ts';
+
+/** What a writer was given, for the column that it wrote. */
+export interface ExpectedColumn {
+  readonly name: string;
+  readonly nulls: number;
+  readonly sha256: string;
+}
 
 export interface WrittenFile {
   readonly file: string;
   readonly options: Readonly<Record<string, unknown>>;
   readonly rows: number;
   readonly columns: readonly ExpectedColumn[];
+}
+
+/** How values are drawn: percent of nulls at every level, and how many different values a leaf has. */
+export interface Drawing {
+  readonly nulls: number;
+  readonly distinct: number;
 }
 
 /** `required`: no nulls, and fields that may hold none where the writer has such. */
