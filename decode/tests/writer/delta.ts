@@ -76,8 +76,9 @@ function sharedPrefix(a: Uint8Array, b: Uint8Array): number {
   return length;
 }
 
-/** The k-th bytes of all values, for each k. */
+/** The k-th bytes of all values, for each k; values without a width, which can't be split, stay as they are. */
 export function splitStreams(plain: Uint8Array, width: number): Uint8Array {
+  if (width === 0) return plain;
   const count = plain.length / width;
   const bytes = new Uint8Array(plain.length);
   for (let i = 0; i < count; i++) for (let k = 0; k < width; k++) bytes[k * count + i] = plain[i * width + k]!;
