@@ -329,7 +329,7 @@ function encodeValues(
     case Encoding.DELTA_BINARY_PACKED: {
       const bits = column.physical === Physical.INT64 ? 64 : 32;
       return encodeDelta(
-        values.map((value) => BigInt(value as number | bigint)),
+        values.map((value) => (typeof value === 'number' || typeof value === 'bigint' ? BigInt(value) : 0n)),
         bits,
         page.delta,
       );
