@@ -90,7 +90,7 @@ export const OPTIONS = {
     argument: 'time',
     parse: parseDuration,
     without: `10s; serve ${seconds(DEFAULT_LIMITS.stallMs)}`,
-    meaning: 'Time without progress after which the other side counts as lost',
+    meaning: 'Time without progress, or without a connection, after which the other side counts as lost',
   },
   connections: { ...whole('n', 1, 64), without: '1', meaning: 'Queue pairs to a server' },
   wireChecksum: toggle(

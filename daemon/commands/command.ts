@@ -1,6 +1,6 @@
 /** What every command is given, and what most of them need: sources that close, short texts on standard output. */
 
-import type { FileVersion } from '../../fetcher/index.ts';
+import type { FetchError, FileVersion } from '../../fetcher/index.ts';
 import { openSource, type Source } from '../../vfs/index.ts';
 import { formatCount } from '../argument.ts';
 import { CommandError } from '../errors.ts';
@@ -25,6 +25,7 @@ export async function withSource<T>(
   const { connections, stallTimeout, wireChecksum } = options;
   const skipped: string[] = [];
   const source = await openSource(url, {
+    retry: { onRetry: tellFirst((line) => tellDone(`trying again: ${line}`, options)) },
     onSkipped: (path, reason) => skipped.push(`skipped: ${path}: ${reason}`),
     ...(connections === undefined ? {} : { connections }),
     ...(stallTimeout === undefined ? {} : { stallMs: stallTimeout }),
@@ -42,6 +43,15 @@ export async function withSource<T>(
   }
 }
 
+/** Tells only the first of many errors. */
+function tellFirst(tell: (line: string) => void): (error: FetchError) => void {
+  let told = false;
+  return ({ reason }) => {
+    if (!told) tell(reason);
+    told = true;
+  };
+}
+
 /** What a listing left out is told behind what came of the rest. */
 function tellSkipped(lines: readonly string[]): void {
   for (const line of lines.slice(0, SKIPPED_SHOWN_MAX)) process.stderr.write(`${printable(line)}\n`);
@@ -54,7 +64,7 @@ export async function printJson(value: unknown): Promise<void> {
   await writeStdout(`${JSON.stringify(value)}\n`);
 }
 
-/** A word about what was done, for a person who watches: on a terminal only, and not beside JSON. */
+/** A word about what was or is done, for a person who watches: on a terminal only, and not beside JSON. */
 export function tellDone(line: string, { json }: OptionValues): void {
   if (process.stderr.isTTY && !json) process.stderr.write(`${printable(line)}\n`);
 }

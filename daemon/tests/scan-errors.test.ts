@@ -70,7 +70,16 @@ test('a server that is killed ends a scan with 1 and without a file', async () =
   const server = await qanatServe([big.folder]);
   let killed = false;
   const { code, errors } = await qanat(
-    ['scan', `rdma://${server.ready.rdma}/big.parquet`, '--format', 'ndjson', '-o', target.path('out')],
+    [
+      'scan',
+      `rdma://${server.ready.rdma}/big.parquet`,
+      '--format',
+      'ndjson',
+      '-o',
+      target.path('out'),
+      '--stall-timeout',
+      '1s',
+    ],
     {
       started: () => {
         const timer = setInterval(() => {

@@ -62,6 +62,30 @@ test('peer killed in the middle, back soon after: reads end with the right bytes
   assert.ok(counters.reconnects >= 3 && counters.retries >= 3, JSON.stringify(counters));
 });
 
+test('a server that takes its time to come back, or to come up, is waited for', async (t) => {
+  const folder = makeFolder(t, FILES);
+  const server = await spawnServer(t, folder);
+  const url = `rdma://127.0.0.1:${server.port}`;
+  const { transport, counters } = await openTransport(url);
+  t.after(() => transport.close());
+  const a = fileOf(await transport.list(''), 'a.parquet');
+  await server.kill();
+  const starting = await openTransport(url);
+  t.after(() => starting.transport.close());
+  const listed = starting.transport.list('');
+  // more reads than the retry budget has tokens for, if each of them spent one at every attempt
+  const into = Array.from({ length: 60 }, () => new Uint8Array(10_000));
+  const reads = into.map((bytes, k) => transport.read(a, k * 100_000, bytes));
+  const read = Promise.all([listed, ...reads]);
+  await Promise.race([read, sleep(2500)]);
+  await spawnServer(t, folder, server.port);
+  await read;
+  for (const [k, bytes] of into.entries()) {
+    assert.ok(FILES['a.parquet'].subarray(k * 100_000, k * 100_000 + 10_000).equals(bytes));
+  }
+  assert.ok(counters.retries > 60, JSON.stringify(counters));
+});
+
 test('peer killed in the middle, never back: a clear error', async (t) => {
   const server = await spawnServer(t, makeFolder(t, FILES));
   const { transport } = await openTransport(`rdma://127.0.0.1:${server.port}`, {

@@ -150,6 +150,53 @@ test('waits grow and are a random part of the whole; cancelling ends them', asyn
   );
 });
 
+test('a source that is away is tried for as long as patience lasts, by all reads together', async () => {
+  const refused = (): FetchError => new FetchError('REFUSED', 'nothing listens', { retryable: true });
+  let calls = 0;
+  const away = source(async () => {
+    calls++;
+    throw refused();
+  });
+  let told = 0;
+  const rules = { baseMs: 5, capMs: 20, budget: 100, random: () => 0.999, onRetry: () => told++ };
+  const transport = withRetry(away, newTransportCounters(), { ...rules, patienceMs: 400 });
+  const began = performance.now();
+  const read = (): Promise<void> => transport.read(FILE, 0, new Uint8Array(1));
+  const results = await Promise.allSettled(Array.from({ length: 50 }, read));
+  assert.ok(performance.now() - began >= 390, 'not given up before');
+  for (const result of results) {
+    assert.ok(result.status === 'rejected' && hasCode('REFUSED', /gave up after \d{2} attempts/)(result.reason));
+  }
+  assert.ok(calls >= 50 * 15, 'more than the attempts and the budget would give a single read');
+  assert.equal(told, calls - 50);
+  // what else fails is not waited for
+  let stalls = 0;
+  const stalled = withRetry(
+    source(async () => {
+      stalls++;
+      throw new FetchError('STALLED', 'silent', { retryable: true });
+    }),
+    newTransportCounters(),
+    { ...rules, patienceMs: 60_000 },
+  );
+  await assert.rejects(stalled.read(FILE, 0, new Uint8Array(1)), hasCode('STALLED', /gave up after 6 attempts/));
+  assert.equal(stalls, 6);
+});
+
+test('closing, and cancelling, end a wait', async () => {
+  const away = source(async () => {
+    throw new FetchError('REFUSED', 'nothing listens', { retryable: true });
+  });
+  const long = { baseMs: 3_600_000, capMs: 3_600_000, random: () => 0.9, patienceMs: 3_600_000 };
+  const transport = withRetry(away, newTransportCounters(), long);
+  const read = (signal?: AbortSignal): Promise<void> =>
+    transport.read(FILE, 0, new Uint8Array(1), signal === undefined ? {} : { signal });
+  const waiting = [assert.rejects(read(), hasCode('CLOSED')), assert.rejects(read(), hasCode('CLOSED'))];
+  await assert.rejects(read(AbortSignal.timeout(5)), hasCode('CANCELLED'));
+  await transport.close();
+  await Promise.all(waiting);
+});
+
 /** A source that tells progress every `everyMs`, and settles only when cancelled or done. */
 const ticking = (everyMs: number, ticks: number): Transport =>
   source(async (_start, into, { onArrived, signal }) => {

@@ -34,7 +34,7 @@ export interface OpenTransportOptions {
   readonly connections?: number;
   /** Time to connect and shake hands, milliseconds; that of `stallMs` when only that is given. */
   readonly connectMs?: number;
-  /** Time without progress after which a read fails or is tried again, milliseconds. */
+  /** Time without progress, or without a connection, after which a read fails or is tried again, milliseconds. */
   readonly stallMs?: number;
   /** A CRC-32 over every frame's payload: a frame that was damaged on the way is fetched again. Off by default. */
   readonly checksum?: boolean;
@@ -67,7 +67,12 @@ export async function openTransport(url: string, options: OpenTransportOptions =
   const { source, path } = await openSource(url, options, counters);
   const stalls = withStallTimer(options.wrap?.(source) ?? source, 2 * (options.stallMs ?? STALL_MS));
   const limited = withLimit(stalls, options.concurrency ?? CONCURRENCY);
-  return { transport: withRetry(limited, counters, options.retry), path, counters };
+  return { transport: withRetry(limited, counters, retryPolicy(options)), path, counters };
+}
+
+/** A source that is away counts as lost after as long as one that does not answer. */
+function retryPolicy({ stallMs, retry = {} }: OpenTransportOptions): Partial<RetryPolicy> {
+  return stallMs === undefined || retry.attempts !== undefined ? retry : { patienceMs: stallMs, ...retry };
 }
 
 async function openSource(

@@ -1,11 +1,12 @@
 /**
  * Tries again what failed with a retryable error: after a random part of a growing wait (full jitter), resuming behind
- * the bytes that have arrived, with the same version of the file. Attempts count since the last progress; over all reads
- * of a source a budget bounds them, and reads that succeed refill it, so that a source that is down is not stormed.
+ * the bytes that have arrived, with the same version of the file. Attempts count since the last progress. A source that
+ * is away may be restarting: it is tried for `patienceMs` however many attempts that takes, by all reads together.
+ * Over all reads of a source a budget bounds the retries, and reads that succeed refill it: a source that is down is not
+ * stormed.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { FetchError } from '../errors.ts';
-import { RETRY_ATTEMPTS, RETRY_BASE_MS, RETRY_BUDGET, RETRY_CAP_MS } from './limits.ts';
+import { RETRY_ATTEMPTS, RETRY_BASE_MS, RETRY_BUDGET, RETRY_CAP_MS, STALL_MS } from './limits.ts';
 import type { FileVersion, ReadOptions, Transport, TransportCounters } from './transport.ts';
 
 export interface RetryPolicy {
@@ -13,47 +14,91 @@ export interface RetryPolicy {
   readonly attempts: number;
   readonly baseMs: number;
   readonly capMs: number;
+  /** Time for which a source that refuses or loses its connections is tried; 0 when only `attempts` are given. */
+  readonly patienceMs: number;
   /** Retries in a row over all reads. */
   readonly budget: number;
   /** A number in [0, 1): tests make it predictable. */
   readonly random: () => number;
+  /** Told of every failure that is tried again. */
+  readonly onRetry: (error: FetchError) => void;
 }
 
 const DEFAULT_POLICY: RetryPolicy = {
   attempts: RETRY_ATTEMPTS,
   baseMs: RETRY_BASE_MS,
   capMs: RETRY_CAP_MS,
+  patienceMs: STALL_MS,
   budget: RETRY_BUDGET,
   random: Math.random,
+  onRetry: () => {},
 };
+
+/** Failures of one read, or of one listing, since it last made progress. */
+interface Failures {
+  count: number;
+  sinceMs: number;
+}
 
 /** Wraps a transport so that retryable failures are tried again. */
 export function withRetry(inner: Transport, counters: TransportCounters, policy: Partial<RetryPolicy> = {}): Transport {
-  const rules = { ...DEFAULT_POLICY, ...policy };
+  const rules = { ...DEFAULT_POLICY, ...(policy.attempts === undefined ? {} : { patienceMs: 0 }), ...policy };
+  const closing = new AbortController();
   let tokens = rules.budget;
-  let closed = false;
+  /** The source can't be reached: who finds that out waits with the others, for one attempt of all. */
+  let away: { rounds: number; waiting: Promise<void> | undefined } | undefined;
 
-  /** Waits before attempt number `failures` + 1, or throws the error if there is to be none. */
-  async function backOff(error: unknown, failures: number, signal: AbortSignal | undefined): Promise<void> {
-    if (!(error instanceof FetchError) || !error.retryable || closed) throw error;
-    if (failures >= rules.attempts || tokens < 1) {
-      const why = failures >= rules.attempts ? `gave up after ${failures} attempts` : 'the retry budget is used up';
-      throw new FetchError(error.code, `${error.reason} (${why})`, { cause: error });
+  /** Waits before the next attempt, or throws the error if there is to be none. */
+  async function backOff(error: unknown, failures: Failures, signal: AbortSignal | undefined): Promise<void> {
+    if (!(error instanceof FetchError) || !error.retryable || closing.signal.aborted) throw error;
+    if (++failures.count === 1) failures.sinceMs = performance.now();
+    const patient = error.code === 'REFUSED' || error.code === 'LOST';
+    const leftMs = patient ? failures.sinceMs + rules.patienceMs - performance.now() : 0;
+    if (failures.count >= rules.attempts && leftMs <= 0) {
+      const seconds = ((performance.now() - failures.sinceMs) / 1000).toFixed(1);
+      throw given(error, `gave up after ${failures.count} attempts in ${seconds} s`);
     }
-    tokens--;
+    const joins = error.code === 'REFUSED' && away?.waiting !== undefined;
+    if (!joins && tokens < 1) throw given(error, 'the retry budget is used up');
+    if (!joins) tokens--;
     counters.retries++;
-    const waitMs = rules.random() * Math.min(rules.capMs, rules.baseMs * 2 ** (failures - 1));
-    try {
-      await sleep(waitMs, undefined, signal === undefined ? {} : { signal });
-    } catch {
-      throw new FetchError('CANCELLED', 'cancelled while waiting to try again', { cause: error });
-    }
-    if (closed) throw new FetchError('CLOSED', 'the transport is closed');
+    rules.onRetry(error);
+    // the last attempt of those that patience allows is made at its end
+    const mostMs = failures.count >= rules.attempts ? leftMs : Number.POSITIVE_INFINITY;
+    if (error.code === 'REFUSED') await waitTogether(mostMs, signal);
+    else await wait(Math.min(mostMs, jitter(failures.count)), signal);
+    if (signal?.aborted) throw new FetchError('CANCELLED', 'cancelled while waiting to try again', { cause: error });
+    if (closing.signal.aborted) throw new FetchError('CLOSED', 'the transport is closed');
+  }
+
+  function jitter(failures: number): number {
+    return rules.random() * Math.min(rules.capMs, rules.baseMs * 2 ** (failures - 1));
+  }
+
+  async function waitTogether(mostMs: number, signal: AbortSignal | undefined): Promise<void> {
+    away ??= { rounds: 0, waiting: undefined };
+    const { waiting } = away;
+    if (waiting !== undefined) return ended(waiting, signal);
+    const round = away;
+    round.rounds++;
+    round.waiting = wait(Math.min(mostMs, jitter(round.rounds)), undefined).finally(() => {
+      round.waiting = undefined;
+    });
+    return ended(round.waiting, signal);
+  }
+
+  /** Resolves after a time, on the signal or when the transport is closed. */
+  function wait(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    const time = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, milliseconds);
+    });
+    return ended(ended(time, closing.signal), signal).finally(() => clearTimeout(timer));
   }
 
   async function read(file: FileVersion, start: number, into: Uint8Array, options: ReadOptions = {}): Promise<void> {
     let arrived = 0;
-    let failures = 0;
+    const failures: Failures = { count: 0, sinceMs: 0 };
     for (;;) {
       // All bytes may have come without the word that they are good: the last one is read again for it.
       const from = Math.min(arrived, Math.max(0, into.byteLength - 1));
@@ -67,13 +112,15 @@ export function withRetry(inner: Transport, counters: TransportCounters, policy:
             twice = 0;
             if (from + bytes <= arrived) return;
             arrived = from + bytes;
+            away = undefined;
             options.onArrived?.(arrived);
           },
         });
         tokens = Math.min(rules.budget, tokens + 1);
+        away = undefined;
         return;
       } catch (error) {
-        failures = arrived > before ? 1 : failures + 1;
+        if (arrived > before) failures.count = 0;
         await backOff(error, failures, options.signal);
       }
     }
@@ -81,9 +128,12 @@ export function withRetry(inner: Transport, counters: TransportCounters, policy:
 
   return {
     async list(prefix) {
-      for (let failures = 1; ; failures++) {
+      const failures: Failures = { count: 0, sinceMs: 0 };
+      for (;;) {
         try {
-          return await inner.list(prefix);
+          const files = await inner.list(prefix);
+          away = undefined;
+          return files;
         } catch (error) {
           await backOff(error, failures, undefined);
         }
@@ -91,8 +141,23 @@ export function withRetry(inner: Transport, counters: TransportCounters, policy:
     },
     read,
     close() {
-      closed = true;
+      closing.abort();
       return inner.close();
     },
   };
+}
+
+function given(error: FetchError, why: string): FetchError {
+  return new FetchError(error.code, `${error.reason} (${why})`, { cause: error });
+}
+
+/** Resolves when the promise does or the signal comes. */
+function ended(promise: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
+  if (signal === undefined) return promise;
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => resolve();
+    signal.addEventListener('abort', onAbort, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
+  });
 }
