@@ -124,6 +124,7 @@ function hyparquetText({ logicalType }: LeafColumn, value: unknown): string {
   return typeof value === 'string' ? JSON.stringify(value) : String(value);
 }
 
-function check(peer: string, column: string, theirs: string, ours: string): void {
+/** Throws unless two digests of a column are equal. */
+export function check(peer: string, column: string, theirs: string, ours: string): void {
   if (theirs !== ours) throw new Error(`${column}: our values are not those of ${peer}`);
 }

@@ -4,13 +4,16 @@
  */
 import { readFileSync } from 'node:fs';
 import { isText } from '../daemon/arrow/arrow-type.ts';
+import { nestedShape } from '../daemon/scan/file-source.ts';
 import {
   type BytesOutput,
+  buildFields,
   ChunkDecoder,
   type ChunkSpec,
   type Codec,
   type DecodeEnvironment,
   type FileMetadata,
+  freeSegment,
   type KernelKind,
   type LeafColumn,
   loadKernels,
@@ -55,7 +58,9 @@ export function chunkSpec(
   group: number,
   bytesOutput: BytesOutput,
 ): ChunkSpec {
-  const chunk = metadata.rowGroups[group]!.columns[leaf.index]!;
+  const { columns, numRows } = metadata.rowGroups[group]!;
+  const chunk = columns[leaf.index]!;
+  const nested = nestedShape(buildFields(metadata.root, [leaf]), leaf, '');
   return {
     columnName: leaf.name,
     physical: leaf.type as Physical,
@@ -69,6 +74,7 @@ export function chunkSpec(
     utf8: isText(leaf),
     bytesOutput,
     windowRows: BATCH_ROWS_MAX,
+    ...(nested === undefined ? {} : { nested: { ...nested, rowsHint: numRows } }),
   };
 }
 
@@ -105,7 +111,7 @@ export function decodeColumn(
         onSegment(segment);
         began = performance.now();
       }
-      pool.free(segment.slab, segment.slabBytes);
+      freeSegment(pool, segment);
     }
     decoder.close();
     if (dictionary !== undefined) pool.free(dictionary.slab, dictionary.slabBytes);

@@ -16,6 +16,7 @@ import { checkDuckdb, checkHyparquet, checkParquetWasm, digestOurs } from './dec
 import { type DuckdbScan, openDuckdbScan } from './decode-duckdb.ts';
 import { decodeColumn, decodeEnvironment, type LoadedFile, leafNamed, loadFile } from './decode-ours.ts';
 import { collectGarbage, readWithHyparquet, readWithParquetWasm } from './decode-peers.ts';
+import { timeVariants, variantTable } from './decode-variants.ts';
 import { LINEITEM, lineitemFile } from './make-lineitem.ts';
 import {
   alternate,
@@ -33,6 +34,8 @@ const ROWS = { small: 240_000, full: 2_000_000 } as const;
 const MEMORY_BYTES = 256 << 20;
 /** Row groups that hyparquet reads: all of them would take it as long as everything else together. */
 const HYPARQUET_GROUPS = 4;
+/** Rows of each file of one encoding, codec or shape, at most. */
+const VARIANT_ROWS = 1_000_000;
 /** Row groups for the scalar kernels. */
 const SCALAR_GROUPS = 1;
 
@@ -66,6 +69,7 @@ export async function benchDecode(options: BenchOptions = {}): Promise<BenchResu
     runs,
   );
   const scalar = timeScalar(environment, file, names);
+  const variants = await timeVariants(environment, Math.min(VARIANT_ROWS, wanted), runs);
 
   const speedUp = ({ ours, duckdb }: ColumnTimes): number => duckdb / ours;
   const overall = (columns: readonly ColumnTimes[]): number =>
@@ -92,6 +96,8 @@ export async function benchDecode(options: BenchOptions = {}): Promise<BenchResu
       peerTable('all columns, strings expanded, ms', peers),
       '',
       peerTable('a file of the fixed-width columns alone, ms', peersFixed),
+      '',
+      variantTable(variants),
     ].join('\n'),
     ratios,
     details: {
@@ -106,6 +112,7 @@ export async function benchDecode(options: BenchOptions = {}): Promise<BenchResu
         scalarSlowdown: scalar[leaf.name],
       })),
       stringsExpandedMs: Object.fromEntries(LINEITEM.strings.map((name) => [name, peers.columns[name]])),
+      variants,
       allColumnsMs: peers,
       fixedColumnsMs: peersFixed,
     },

@@ -27,10 +27,11 @@ for (const [name, expected] of Object.entries(RATIOS)) {
     const { stdout } = await run(process.execPath, [BENCH, name, '--small', '--json', '--rows', '40000']);
     const { ratios, benchmarks } = JSON.parse(stdout) as {
       ratios: Record<string, number>;
-      benchmarks: Record<string, { skipped?: string }>;
+      benchmarks: Record<string, { skipped?: string; variants?: readonly { ratio: number }[] }>;
     };
     if (benchmarks[name]?.skipped !== undefined) return;
     for (const ratio of expected) assert.ok(ratios[ratio]! > 0 && Number.isFinite(ratios[ratio]), ratio);
+    if (name === 'decode') assert.ok(benchmarks.decode?.variants?.every(({ ratio }) => ratio > 0));
   });
 }
 

@@ -91,7 +91,7 @@ export class FileSource implements RowGroupSource {
     const request = { ...this.#options.request, ...columns, ...left, policy: this.#options.policy() };
     const plan = this.#plan(metadata, request, file);
     const fields = inOrder(buildFields(metadata.root, plan.columns), plan.columns);
-    const shapes = new Map(plan.columns.map((column) => [column.index, nestedShape(fields, column, file)]));
+    const shapes = new Map(plan.columns.map((column) => [column.index, nestedShape(fields, column, file.path)]));
     const planned = { ...next.value, plan, fields, shapes };
     if (this.#first === undefined) this.#first = planned;
     else checkSame(this.#first, planned);
@@ -191,12 +191,12 @@ function inOrder(fields: readonly Field[], columns: readonly LeafColumn[]): Fiel
 }
 
 /** What the levels of a nested leaf mean; undefined for one that decodes as a flat column does. */
-function nestedShape(fields: readonly Field[], column: LeafColumn, file: FileVersion): NestedShape | undefined {
+export function nestedShape(fields: readonly Field[], column: LeafColumn, file: string): NestedShape | undefined {
   const { above, slot } = pathsOf(fields).get(column.index)!;
   const top = Math.max(column.maxDefinitionLevel, column.maxRepetitionLevel);
   if (top > LEVEL_MAX) {
     throw new DecodeError('LIMIT', `levels up to ${top}`, {
-      file: file.path,
+      file,
       column: column.name,
       expected: `at most ${LEVEL_MAX}`,
     });
