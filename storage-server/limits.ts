@@ -25,8 +25,23 @@ export const OPEN_FILES_MAX = 256;
 /** Bursts being read from storage at a time over all connections: libuv has four threads; more would only queue. */
 export const BURSTS_READING_MAX = 4;
 
+/**
+ * Connections that have not shaken hands, beyond the limit on those that have: newcomers that say hello in a moment, and
+ * those that are being told that they are refused. A socket each and no slab.
+ */
+export const UNGREETED_MAX = 256;
+
+/**
+ * Part of the limit on connections that those which have not said hello may make up for longer than `SILENT_MS`, and
+ * how many they may be in any case; the oldest go first. Time enough for a hello over any network, and little enough
+ * that a burst of honest newcomers is never cut for being one.
+ */
+export const SILENT_SHARE = 4;
+export const SILENT_MIN = 16;
+export const SILENT_MS = 500;
+
 export interface ServerLimits {
-  /** Connections at a time; more are refused with NO_RESOURCES. */
+  /** Connections that have shaken hands, at a time; more are refused with NO_RESOURCES. */
   readonly connectionsMax: number;
   /** Queue depth granted at most. */
   readonly queueDepthMax: number;

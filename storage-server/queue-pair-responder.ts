@@ -36,6 +36,10 @@ export interface ResponderHost {
   readonly counters: ServerCounters;
   /** Why a new connection is refused now, if it is. */
   refusal(): { readonly number: Refusal; readonly reason: string } | undefined;
+  /** The responder has a complete hello. */
+  heard(responder: QueuePairResponder): void;
+  /** It has shaken hands. */
+  greeted(responder: QueuePairResponder): void;
   /** The responder may have become able to start a burst. */
   ready(responder: QueuePairResponder): void;
   /** A burst that was started has its bytes. */
@@ -75,14 +79,10 @@ export class QueuePairResponder {
       onHello: (hello) => this.#greet(hello),
       onRequest: (request) => this.#accept(request),
     });
-    this.#timer = setTimeout(() => {
-      host.counters.garbage++;
-      this.#drop('no complete hello in time');
-    }, host.limits.handshakeMs);
+    this.#timer = setTimeout(() => this.dropSilent(), host.limits.handshakeMs);
     this.#timer.unref();
     socket.on('data', (piece) => this.#receive(piece));
-    // The peer sends nothing more: it is gone, for a queue pair is of no use in one direction.
-    socket.on('end', () => socket.destroy());
+    socket.on('end', () => this.#receivedAll());
     socket.on('error', () => {});
     socket.on('close', () => this.#closed());
     socket.on('timeout', () => this.#stalled());
@@ -127,6 +127,12 @@ export class QueuePairResponder {
     this.#socket.destroy();
   }
 
+  /** Ends a connection that has not said hello. */
+  dropSilent(): void {
+    this.#host.counters.garbage++;
+    this.#drop('no complete hello in time');
+  }
+
   #receive(piece: Uint8Array): void {
     try {
       this.#reader.push(piece);
@@ -149,8 +155,19 @@ export class QueuePairResponder {
     else this.#endIfDone();
   }
 
+  /** The peer sends nothing more: as good as a CLOSE, but not in the middle of a message. */
+  #receivedAll(): void {
+    if (this.#reader.inside && (this.#state === 'handshake' || this.#state === 'serving')) {
+      this.#host.counters.garbage++;
+      this.#drop('it ended in the middle of a message');
+    } else {
+      this.drain();
+    }
+  }
+
   #greet(hello: Hello): boolean {
     clearTimeout(this.#timer);
+    this.#host.heard(this);
     const { limits, region } = this.#host;
     const refusal = this.#host.refusal();
     if (refusal !== undefined) return this.#refuse(refusal.number, refusal.reason);
@@ -161,6 +178,7 @@ export class QueuePairResponder {
     this.#readBytesMax = Math.min(hello.readBytesMax, limits.readBytesMax);
     this.#outstandingMax = Math.min(hello.outstandingMax, limits.outstandingMax);
     this.#state = 'serving';
+    this.#host.greeted(this);
     this.#socket.write(
       encodeWelcome({
         checksum: this.#checksum,

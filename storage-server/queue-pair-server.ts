@@ -11,6 +11,10 @@ import {
   OPEN_FILES_MAX,
   type ServerLimits,
   SHARED_BURST_BYTES,
+  SILENT_MIN,
+  SILENT_MS,
+  SILENT_SHARE,
+  UNGREETED_MAX,
 } from './limits.ts';
 import { OpenFiles } from './open-files.ts';
 import { REFUSAL, type Refusal } from './protocol/index.ts';
@@ -21,9 +25,6 @@ import { SlabPool } from './slab-pool.ts';
 /** Backlog of connections that are not accepted yet: a burst of a thousand clients must not be reset. */
 const BACKLOG = 1024;
 
-/** Connections beyond the limit that are being told so, at a time; more are ended without an answer. */
-const REFUSING_MAX = 256;
-
 export class QueuePairServer implements ResponderHost {
   readonly region: Region;
   readonly limits: ServerLimits;
@@ -33,6 +34,10 @@ export class QueuePairServer implements ResponderHost {
   readonly log: (event: string, peer: string, detail: string) => void;
   readonly #server: Server;
   readonly #responders = new Set<QueuePairResponder>();
+  /** Of these, those that have shaken hands: they alone take the slots. */
+  readonly #greeted = new Set<QueuePairResponder>();
+  /** And those that have not said hello, the oldest first, with the time they came. */
+  readonly #silent = new Map<QueuePairResponder, number>();
   readonly #waiting: QueuePairResponder[] = [];
   #reading = 0;
   #pumping = false;
@@ -46,16 +51,45 @@ export class QueuePairServer implements ResponderHost {
     this.log = log;
     this.slabs = new SlabPool(limits.slabsMax);
     this.#server = createServer({ allowHalfOpen: true }, (socket) => {
-      if (this.#responders.size >= limits.connectionsMax + REFUSING_MAX) {
+      if (!this.#makeRoom()) {
         counters.refused++;
         socket.on('error', () => {});
         socket.destroy();
         return;
       }
       counters.connectionsTotal++;
-      this.#responders.add(new QueuePairResponder(socket, this));
+      const responder = new QueuePairResponder(socket, this);
+      this.#responders.add(responder);
+      this.#silent.set(responder, performance.now());
       counters.connections = this.#responders.size;
     });
+  }
+
+  /**
+   * Makes room for one more connection at the cost of those that say nothing: of more than their share those that had
+   * time to speak, and the oldest of them when there is no room at all. False if there is none of those either.
+   */
+  #makeRoom(): boolean {
+    const share = Math.max(SILENT_MIN, Math.floor(this.limits.connectionsMax / SILENT_SHARE));
+    const isFull = this.#responders.size >= this.limits.connectionsMax + UNGREETED_MAX;
+    const [oldest] = this.#silent;
+    if (oldest === undefined) return !isFull;
+    const [, since] = oldest;
+    let excess = this.#silent.size + 1 - share;
+    if (excess > 0 && performance.now() - since >= SILENT_MS) {
+      for (const [responder, since] of this.#silent) {
+        if (excess-- <= 0 || performance.now() - since < SILENT_MS) break;
+        this.#dropSilent(responder);
+      }
+    } else if (isFull) {
+      this.#dropSilent(oldest[0]);
+    }
+    return true;
+  }
+
+  #dropSilent(responder: QueuePairResponder): void {
+    responder.dropSilent();
+    this.ended(responder);
   }
 
   /** Starts to listen. Throws ServeError LISTEN. */
@@ -97,10 +131,18 @@ export class QueuePairServer implements ResponderHost {
 
   refusal(): { number: Refusal; reason: string } | undefined {
     if (this.#closing) return { number: REFUSAL.CLOSING, reason: 'the server is shutting down' };
-    if (this.#responders.size > this.limits.connectionsMax) {
+    if (this.#greeted.size >= this.limits.connectionsMax) {
       return { number: REFUSAL.NO_RESOURCES, reason: `${this.limits.connectionsMax} connections are open already` };
     }
     return undefined;
+  }
+
+  heard(responder: QueuePairResponder): void {
+    this.#silent.delete(responder);
+  }
+
+  greeted(responder: QueuePairResponder): void {
+    this.#greeted.add(responder);
   }
 
   ready(responder: QueuePairResponder): void {
@@ -119,6 +161,8 @@ export class QueuePairServer implements ResponderHost {
 
   ended(responder: QueuePairResponder): void {
     this.#responders.delete(responder);
+    this.#greeted.delete(responder);
+    this.#silent.delete(responder);
     this.counters.connections = this.#responders.size;
   }
 

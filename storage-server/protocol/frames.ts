@@ -86,6 +86,9 @@ export function decodeRequest(view: DataView, at: number): Request {
   if (view.getUint8(at + 3) !== 0 || view.getUint32(at + 28, true) !== 0) {
     throw new ProtocolError('FRAME', 'reserved field of a request is not zero');
   }
+  if (view.getUint8(at + 2) === OPCODE.CLOSE && !isZero(view, at + 4, at + 28)) {
+    throw new ProtocolError('FRAME', 'field of a CLOSE is not zero');
+  }
   const addressHigh = view.getUint32(at + 20, true);
   return {
     opcode: view.getUint8(at + 2),
@@ -95,6 +98,12 @@ export function decodeRequest(view: DataView, at: number): Request {
     address: addressHigh > 0x1f_ffff ? Number.NaN : addressHigh * 0x1_0000_0000 + view.getUint32(at + 16, true),
     length: view.getUint32(at + 24, true),
   };
+}
+
+/** Whether bytes [start, end), a multiple of 4, are zero. */
+function isZero(view: DataView, start: number, end: number): boolean {
+  for (let at = start; at < end; at += 4) if (view.getUint32(at, true) !== 0) return false;
+  return true;
 }
 
 /** Writes the header of a payload frame at `at`. */

@@ -62,6 +62,15 @@ export function encodeHello(hello: Omit<Hello, 'version' | 'authBytes'>, auth = 
   return bytes;
 }
 
+/** Throws MAGIC when the first bytes of a stream, one or more of them, can't be those of a hello. */
+export function checkMagic(bytes: Uint8Array): void {
+  for (let i = 0; i < Math.min(bytes.byteLength, 4); i++) {
+    if (bytes[i] !== ((HANDSHAKE_MAGIC >>> (8 * i)) & 0xff)) {
+      throw new ProtocolError('MAGIC', 'the connection does not begin with the magic');
+    }
+  }
+}
+
 /** Decodes the fixed part of a hello. Throws MAGIC, VERSION, FRAME or LENGTH; VERSION is to be answered with a refusal. */
 export function decodeHello(bytes: Uint8Array): Hello {
   const view = exactly(bytes, HELLO_BYTES, 'hello');

@@ -1,10 +1,11 @@
 /**
  * Cuts what a client sends into a hello and requests, whatever the pieces it arrives in. Buffers at most one hello
  * with its authentication; a request that lies whole in a piece is read in place. After an error it reads nothing more.
+ * A stream that does not begin with the magic is an error at the first byte that differs.
  */
 import { ProtocolError } from './errors.ts';
 import { decodeRequest, type Request } from './frames.ts';
-import { decodeHello, type Hello } from './handshake.ts';
+import { checkMagic, decodeHello, type Hello } from './handshake.ts';
 import { HELLO_BYTES, REQUEST_BYTES } from './limits.ts';
 import { viewOf } from './number.ts';
 
@@ -42,6 +43,8 @@ export class RequestReader {
         this.#held.set(piece.subarray(at, at + take), this.#heldBytes);
         this.#heldBytes += take;
         at += take;
+        // what speaks something else is not waited for
+        if (this.#hello === undefined) checkMagic(this.#held.subarray(0, this.#heldBytes));
         if (this.#heldBytes === this.#unitBytes) this.#unit();
       }
     } catch (error) {
