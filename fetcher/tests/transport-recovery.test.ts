@@ -251,6 +251,19 @@ test('servers that are none', async (t) => {
   for (const [k, [, message]] of expected.entries()) assert.match(messages[k]!, message);
 });
 
+test('closing ends a connection that is being made', async (t) => {
+  const sockets: Socket[] = [];
+  const silent = createServer((socket) => sockets.push(socket));
+  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+  t.after(() => silent.close());
+  const { port } = silent.address() as { port: number };
+  const { transport } = await openTransport(`rdma://127.0.0.1:${port}`, { stallMs: 3_600_000 });
+  const listed = assert.rejects(transport.list(''), isError('CLOSED'));
+  while (sockets.length === 0) await sleep(5);
+  await transport.close();
+  await listed;
+});
+
 /** A server that shakes hands properly and answers every READ with what `answer` makes of it. */
 async function fakeServer(
   t: TestContext,

@@ -26,6 +26,8 @@ export interface ConnectOptions {
   readonly stallMs: number;
   /** A server has answered there before: what goes wrong now may be over soon. */
   readonly proven?: boolean;
+  /** Ends the attempt. */
+  readonly signal?: AbortSignal;
   readonly checksum: boolean;
   readonly queueDepth: number;
   readonly outstandingMax: number;
@@ -101,6 +103,7 @@ export class QueuePairConnection {
       this.pair.fail(WC.RESP_TIMEOUT_ERR, `no bytes from ${this.#peer} for ${options.stallMs} ms`);
     });
     this.#socket.setTimeout(options.stallMs);
+    options.signal?.addEventListener('abort', () => this.#end('closed', { code: 'CLOSED', retryable: false }));
   }
 
   /** What the server granted. */

@@ -28,6 +28,8 @@ export class QueuePairTransport implements Transport, LinkHost {
   readonly #tasks = new Set<ReadTask>();
   #region: RemoteRegion | undefined;
   #connecting: Promise<QueuePairLink> | undefined;
+  /** Ends what is connecting. */
+  #attempt: AbortController | undefined;
   #connected = false;
   #closed = false;
 
@@ -70,6 +72,7 @@ export class QueuePairTransport implements Transport, LinkHost {
   async close(): Promise<void> {
     this.#closed = true;
     for (const task of this.#tasks) this.#fail(task, new FetchError('CLOSED', task.path));
+    this.#attempt?.abort();
     await this.#connecting?.catch(() => {});
     await Promise.all([...this.#links].map((link) => link.close(CLOSE_GRACE_MS)));
   }
@@ -109,7 +112,11 @@ export class QueuePairTransport implements Transport, LinkHost {
 
   async #open(): Promise<QueuePairLink> {
     if (this.#connected && ![...this.#links].some((link) => link.alive)) this.counters.reconnects++;
-    const link = await QueuePairLink.open(this, { ...this.#options, proven: this.#connected }, this.#region);
+    const attempt = new AbortController();
+    this.#attempt = attempt;
+    const options = { ...this.#options, proven: this.#connected, signal: attempt.signal };
+    const link = await QueuePairLink.open(this, options, this.#region);
+    this.#attempt = undefined;
     this.#connected = true;
     if (!link.alive) return link;
     if (link.region !== this.#region) {
