@@ -232,6 +232,25 @@ test('the row groups have the last word on the number of rows', () => {
   refuses(() => parse({ ...plainFooter(1, 0), num_rows: 5n }), 'METADATA', /5 rows and has no row group/);
 });
 
+test('a footer without its required fields is damaged, not empty', () => {
+  for (const [field, what] of [
+    ['num_rows', /has no number of rows/],
+    ['row_groups', /has no list of row groups/],
+    ['schema', /has no schema/],
+  ] as const) {
+    for (const groups of [0, 2]) {
+      const footer = plainFooter(1, groups);
+      delete footer[field];
+      refuses(() => parse(footer), 'FOOTER', what);
+    }
+  }
+  refuses(() => parse({}), 'FOOTER', /has no schema/);
+  // an empty list is a list
+  const empty = parse(plainFooter(2, 0));
+  assert.deepEqual([empty.numRows, empty.rowGroups.length, empty.leaves.length], [0, 0, 2]);
+  refuses(() => parse({ ...plainFooter(1, 1), num_rows: -1n }), 'METADATA', /says it has -1 rows/);
+});
+
 test('every way to cut or flip a footer gives metadata or a typed error', () => {
   const random = seededRandom();
   const footer = plainFooter(3, 2);
