@@ -18,7 +18,7 @@ import type { DictionaryValues, Field, Pool } from '../../decode/index.ts';
 import type { Batch } from '../scan/segments.ts';
 import { batchRanges, elementsOf, rangeOf, type SlotRange, type SlotRanges, validityOf } from '../scan/slots.ts';
 import type { ArrowNode } from './arrow-type.ts';
-import { convertValues } from './convert.ts';
+import { checkAllNull, convertValues } from './convert.ts';
 
 export interface BuildOptions {
   /** Views of the pool instead of copies, where the layout allows; valid until the batch is released. */
@@ -91,6 +91,10 @@ export class ArrowBatchBuilder {
     const common = this.#common(range, range.segment.validity);
     const { type } = node.field;
     if (type instanceof Dictionary) return this.#dictionaryData(range, node, type, common);
+    if (node.conversion === 'null') {
+      checkAllNull(common, node);
+      return makeData({ type, length: common.length } as never);
+    }
     if (node.conversion !== 'none') {
       const data = convertValues(this.#pool, range, node);
       return makeData({ type, ...common, data } as never);

@@ -1,7 +1,8 @@
 /**
  * What a Parquet leaf column is in Arrow: the type that record batches carry, and how stored values become it.
  * Mapping as in the Parquet specification's LogicalTypes.md; where Arrow has no such type (BSON, INTERVAL, ...) the
- * storage is kept and the annotation goes to the field's metadata.
+ * storage is kept and the annotation goes to the field's metadata. The Arrow schema that a file's writer left in it
+ * (schema-hint.ts) refines types, but never changes the layout: time zones, durations, dates in milliseconds.
  */
 import {
   Field as ArrowField,
@@ -9,8 +10,13 @@ import {
   Bool,
   type DataType,
   DateDay,
+  DateMillisecond,
   Decimal,
   Dictionary,
+  DurationMicrosecond,
+  DurationMillisecond,
+  DurationNanosecond,
+  DurationSecond,
   FixedSizeBinary,
   Float16,
   Float32,
@@ -21,6 +27,7 @@ import {
   Int64,
   List,
   Map_,
+  Null,
   Struct,
   TimeMicrosecond,
   TimeMillisecond,
@@ -34,7 +41,18 @@ import {
   Uint64,
   Utf8,
 } from 'apache-arrow';
-import { DecodeError, type Field, type LeafColumn, type LogicalType, nameOf, Physical } from '../../decode/index.ts';
+import {
+  DecodeError,
+  type Field,
+  type FileMetadata,
+  type LeafColumn,
+  type LogicalType,
+  nameOf,
+  Physical,
+  Repetition,
+} from '../../decode/index.ts';
+import { KEY_VALUE_CHARACTERS_MAX, KEY_VALUES_KEPT_MAX } from './limits.ts';
+import { HintField, type TypeHint } from './schema-hint.ts';
 
 /** How stored values become Arrow values. */
 export type Conversion =
@@ -43,6 +61,7 @@ export type Conversion =
   | 'narrow16' // int32 to 16 bits
   | 'decimal-int' // int32 or int64 to a wider decimal
   | 'decimal-bytes' // big-endian two's complement to decimal
+  | 'null' // nothing but nulls
   | 'int96'; // day and nanoseconds to timestamp
 
 /** A field of the schema as Arrow has it; leaves say how their values are made. */
@@ -58,14 +77,22 @@ export interface ArrowOptions {
   readonly dictionary: boolean;
   /** Every field may hold nulls, also one that this file requires. */
   readonly nullable: boolean;
+  /** What the file's Arrow schema, if it has one, says of the group that the field is in. */
+  readonly hints?: HintField | undefined;
+  /** Whether a hint may say what an integer counts: not where other files, with other hints, are read as the first. */
+  readonly countHints?: boolean;
 }
 
 /** Arrow's form of a field. Throws UNSUPPORTED for what this version does not know. */
 export function arrowNode(source: Field, options: ArrowOptions): ArrowNode {
+  return nodeOf(source, options, options.hints?.child(source.name, source.leaves[0]!.index));
+}
+
+function nodeOf(source: Field, options: ArrowOptions, hint: HintField | undefined): ArrowNode {
   const nullable = options.nullable || source.nullable;
-  if (source.kind === 'leaf') return arrowLeaf(source.leaf, source.name, nullable, options);
+  if (source.kind === 'leaf') return arrowLeaf(source.leaf, source.name, nullable, options, hint);
   // nothing inside of groups and lists is dictionary-encoded: a row may begin in a page with a dictionary only
-  const inner = { ...options, dictionary: false };
+  const inner = { ...options, dictionary: false, hints: hint };
   const make = (children: readonly ArrowNode[], type: DataType, metadata = new Map<string, string>()): ArrowNode => {
     return { source, field: new ArrowField(source.name, type, nullable, metadata), children, conversion: 'none' };
   };
@@ -74,18 +101,27 @@ export function arrowNode(source: Field, options: ArrowOptions): ArrowNode {
     return make(children, new Struct(children.map((child) => child.field)), annotation(source.logicalType?.kind));
   }
   if (source.kind === 'list') {
-    const element = arrowNode(source.element, inner);
+    const element = nodeOf(source.element, inner, hint?.childAt(0));
     return make([element], new List(element.field));
   }
-  const key = arrowNode(source.key, { ...inner, nullable: false });
+  const pairs = hint?.childAt(0);
+  const key = nodeOf(source.key, { ...inner, nullable: false }, pairs?.childAt(0));
   if (source.value === undefined) return make([key], new List(key.field));
-  const children = [key, arrowNode(source.value, inner)];
+  const children = [key, nodeOf(source.value, inner, pairs?.childAt(1))];
   const entries = new Struct<{ key: DataType; value: DataType }>(children.map((child) => child.field) as never);
   return make(children, new Map_(new ArrowField('entries', entries, false)));
 }
 
-function arrowLeaf(leaf: LeafColumn, name: string, nullable: boolean, options: ArrowOptions): ArrowNode {
-  const { type, conversion } = arrowType(leaf);
+function arrowLeaf(
+  leaf: LeafColumn,
+  name: string,
+  nullable: boolean,
+  options: ArrowOptions,
+  hint: HintField | undefined,
+): ArrowNode {
+  const plainly = arrowType(leaf);
+  const refined = mayRefine(leaf) ? refine(plainly.type, hint?.type(), options.countHints ?? false) : undefined;
+  const { type, conversion } = { ...plainly, type: refined ?? plainly.type };
   const isFlat = leaf.path.length === 1 && leaf.maxRepetitionLevel === 0;
   const encoded = options.dictionary && isFlat && leaf.type === Physical.BYTE_ARRAY && conversion === 'none';
   const outer: DataType = encoded ? new Dictionary(type as Utf8 | Binary, new Int32(), leaf.index) : type;
@@ -98,6 +134,8 @@ function arrowLeaf(leaf: LeafColumn, name: string, nullable: boolean, options: A
   };
 }
 
+type KeyValues = FileMetadata['keyValues'];
+
 interface Mapped {
   readonly type: DataType;
   readonly conversion: Conversion;
@@ -105,7 +143,12 @@ interface Mapped {
 
 function arrowType(leaf: LeafColumn): Mapped {
   const logical = leaf.logicalType;
-  if (logical?.kind === 'DECIMAL') return decimal(leaf, logical.precision, logical.scale);
+  if (logical?.kind === 'DECIMAL' && logical.precision <= DECIMAL256_DIGITS) {
+    return decimal(leaf, logical.precision, logical.scale);
+  }
+  if (logical?.kind === 'NULL' && leaf.repetition === Repetition.OPTIONAL) {
+    return { type: new Null(), conversion: 'null' };
+  }
   switch (leaf.type) {
     case Physical.BOOLEAN:
       return plain(new Bool());
@@ -155,15 +198,44 @@ const DECIMAL128_DIGITS = 38;
 const DECIMAL256_DIGITS = 76;
 
 function decimal(leaf: LeafColumn, precision: number, scale: number): Mapped {
-  if (precision > DECIMAL256_DIGITS) {
-    throw new DecodeError('UNSUPPORTED', `decimal of ${precision} digits`, {
-      column: leaf.name,
-      expected: `at most ${DECIMAL256_DIGITS}`,
-    });
-  }
   const type = new Decimal(scale, precision, precision > DECIMAL128_DIGITS ? 256 : 128);
   const bytes = leaf.type === Physical.BYTE_ARRAY || leaf.type === Physical.FIXED_LEN_BYTE_ARRAY;
   return { type, conversion: bytes ? 'decimal-bytes' : 'decimal-int' };
+}
+
+/** The hints in a file's key-values, when they may be of use for one of the fields. */
+export function hintsFor(fields: readonly Field[], keyValues: KeyValues): HintField | undefined {
+  return fields.some((field) => field.leaves.some(mayRefine)) ? HintField.ofFile(keyValues) : undefined;
+}
+
+/** Columns whose Arrow type a hint can refine. */
+function mayRefine({ type, logicalType }: LeafColumn): boolean {
+  if (type === Physical.INT96) return true;
+  return type === Physical.INT64 && (logicalType === undefined || logicalType.kind === 'TIMESTAMP');
+}
+
+/** The type in the hint's finer terms; undefined when it contradicts it, or has another layout. */
+function refine(type: DataType, hint: TypeHint | undefined, countHints: boolean): DataType | undefined {
+  if (hint === undefined) return undefined;
+  if (hint.kind === 'timestamp') {
+    const { zone } = hint;
+    if (type instanceof TimestampMillisecond) return type.timezone ? new TimestampMillisecond(zone) : undefined;
+    if (type instanceof TimestampMicrosecond) return type.timezone ? new TimestampMicrosecond(zone) : undefined;
+    // an INT96 does not say whether it is an instant
+    return type instanceof TimestampNanosecond ? new TimestampNanosecond(zone) : undefined;
+  }
+  if (!countHints || !(type instanceof Int64)) return undefined;
+  if (hint.kind === 'date64') return new DateMillisecond();
+  switch (hint.unit) {
+    case 'second':
+      return new DurationSecond();
+    case 'millisecond':
+      return new DurationMillisecond();
+    case 'microsecond':
+      return new DurationMicrosecond();
+    default:
+      return new DurationNanosecond();
+  }
 }
 
 /** True for byte arrays whose values are UTF-8 text: they are validated and come out as Utf8. */
@@ -172,16 +244,36 @@ export function isText(leaf: LeafColumn): boolean {
   return kind === 'STRING' || kind === 'ENUM' || kind === 'JSON';
 }
 
-/** Arrow's canonical extension names where there is one, else Parquet's annotation. */
+/** Arrow's canonical extension names where there is one, else Parquet's annotation, and what became of it. */
 function fieldMetadata(leaf: LeafColumn, encoded: boolean): Map<string, string> {
-  const kind = leaf.logicalType?.kind;
+  const logical = leaf.logicalType;
+  const kind = logical?.kind;
   if (kind === 'UUID') return new Map([['ARROW:extension:name', 'arrow.uuid']]);
   // arrow.json may be stored as strings only: readers refuse a whole stream with a dictionary of it
   if (kind === 'JSON' && !encoded) return new Map([['ARROW:extension:name', 'arrow.json']]);
-  return annotation(kind);
+  const metadata = annotation(kind);
+  if (leaf.note !== undefined) metadata.set('PARQUET:note', leaf.note);
+  if (logical?.kind === 'DECIMAL' && logical.precision > DECIMAL256_DIGITS) {
+    const { precision, scale } = logical;
+    metadata.set('PARQUET:logical_type', `DECIMAL(${precision}, ${scale})`);
+    metadata.set('PARQUET:note', `Arrow decimals end at ${DECIMAL256_DIGITS} digits: these are the stored bytes`);
+  }
+  return metadata;
 }
 
 function annotation(kind: string | undefined): Map<string, string> {
   const kept = ['JSON', 'BSON', 'INTERVAL', 'ENUM', 'VARIANT', 'GEOMETRY', 'GEOGRAPHY', 'UNKNOWN'];
   return kind !== undefined && kept.includes(kind) ? new Map([['PARQUET:logical_type', kind]]) : new Map();
+}
+
+/** A file's key-values for the Arrow schema: its own Arrow schema has been used, and what is too large stays behind. */
+export function schemaMetadata(keyValues: KeyValues): Map<string, string> {
+  const metadata = new Map<string, string>();
+  let left = KEY_VALUE_CHARACTERS_MAX;
+  for (const [key, value = ''] of keyValues) {
+    if (key === 'ARROW:schema' || key.length + value.length > left || metadata.size >= KEY_VALUES_KEPT_MAX) continue;
+    left -= key.length + value.length;
+    metadata.set(key, value);
+  }
+  return metadata;
 }

@@ -79,6 +79,11 @@ export class FileSource implements RowGroupSource {
     return this.#first?.fields ?? [];
   }
 
+  /** The first file's key-values; after `firstPlan`. */
+  get firstKeyValues(): FileMetadata['keyValues'] {
+    return this.#first?.metadata.keyValues ?? [];
+  }
+
   async #nextFile(): Promise<boolean> {
     const limit = this.#options.request.limit;
     if (limit !== undefined && this.#first !== undefined && this.#rowsPlanned >= limit) return false;

@@ -19,7 +19,7 @@ import {
 } from '../../fetcher/index.ts';
 import type { Source } from '../../vfs/index.ts';
 import { ArrowBatchBuilder } from '../arrow/arrow-batch.ts';
-import { arrowNode } from '../arrow/arrow-type.ts';
+import { arrowNode, hintsFor, schemaMetadata } from '../arrow/arrow-type.ts';
 import type { ScanEngine } from './engine.ts';
 import { FileSource, type ScanFile } from './file-source.ts';
 import { baselineOf, reportOf, type ScanBaseline, type ScanReport } from './report.ts';
@@ -105,8 +105,11 @@ export class Scan {
     const plan = (await orAborted(rowGroups.firstPlan(), signal))!;
     // rows of another file may be null where the first file's are required
     const nullable = files.length > 1;
-    const arrow = rowGroups.firstFields.map((field) => arrowNode(field, { dictionary, nullable }));
-    const builder = new ArrowBatchBuilder(engine.pool, arrow, new Map(), { zeroCopy });
+    const keyValues = rowGroups.firstKeyValues;
+    const hints = hintsFor(rowGroups.firstFields, keyValues);
+    const types = { dictionary, nullable, hints, countHints: files.length === 1 };
+    const arrow = rowGroups.firstFields.map((field) => arrowNode(field, types));
+    const builder = new ArrowBatchBuilder(engine.pool, arrow, schemaMetadata(keyValues), { zeroCopy });
     const run = new ScanRun(engine, rowGroups, {
       depth: options.prefetchDepth ?? PREFETCH_DEPTH_DEFAULT,
       preserveOrder: options.preserveOrder ?? true,

@@ -67,6 +67,8 @@ export interface LeafColumn {
   readonly maxRepetitionLevel: number;
   readonly repetition: Repetition;
   readonly logicalType?: LogicalType;
+  /** Why an annotation counts for nothing: it is not known, or is not for this physical type, whose values these are. */
+  readonly note?: string;
 }
 
 export interface Statistics {

@@ -160,11 +160,16 @@ function makeLeaf(
       : fromConverted(element.convertedType, element.precision, element.scale);
   const logical = element.logicalType;
   const annotation = logical === undefined || logical.kind === 'UNKNOWN' ? (converted ?? logical) : logical;
-  if (annotation === undefined) return { column, broken: undefined };
+  if (annotation === undefined) {
+    if (element.convertedType !== undefined) column.note = `converted type ${element.convertedType} is not known`;
+    return { column, broken: undefined };
+  }
   const why = misfit(annotation, type, typeLength);
   if (why === undefined) column.logicalType = annotation;
   else if (converted !== undefined && misfit(converted, type, typeLength) === undefined) column.logicalType = converted;
   else if (!isLabel(annotation)) return { column, broken: why };
+  else column.note = why;
+  if (annotation.kind === 'UNKNOWN') column.note = `the logical type in field ${annotation.fieldId} is not known`;
   return { column, broken: undefined };
 }
 
