@@ -1,12 +1,21 @@
 /**
- * The README's tables of commands, options and exit codes, from the code. `node daemon/readme-tables.ts` writes them
- * into the README; a test fails when it was forgotten.
+ * The README's tables of commands, options and exit codes, and of what is read, from the code.
+ * `node daemon/readme-tables.ts` writes them into the README; a test fails when it was forgotten.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { COMMANDS, type CommandSpec } from './command-table.ts';
 import { EXIT_CODE_MEANINGS } from './exit-codes.ts';
 import { flagOf, OPTIONS, type OptionName, specOf, variableOf } from './options.ts';
+import {
+  CODECS_READ,
+  CODECS_REFUSED,
+  ENCODINGS_READ,
+  LEVEL_ENCODINGS_READ,
+  PHYSICAL_NAMES,
+  SHAPES_READ,
+  TYPES_READ,
+} from './support.ts';
 
 export const README = join(import.meta.dirname, '../README.md');
 
@@ -22,7 +31,65 @@ const TABLES: Readonly<Record<string, () => string>> = {
       ['Code', 'Meaning'],
       EXIT_CODE_MEANINGS.map(([exitCode, meaning]) => [String(exitCode), meaning]),
     ),
+  encodings: () =>
+    table(
+      ['Encoding', ...PHYSICAL_NAMES.map((name) => name.replace('FIXED_LEN_BYTE_ARRAY', 'FIXED')), 'levels'],
+      encodingNames().map((name) => [
+        name,
+        ...PHYSICAL_NAMES.map((type) => mark(ENCODINGS_READ[name]?.includes(type))),
+        (levelVersions(name) ?? []).map((version) => `V${version}`).join(', '),
+      ]),
+    ),
+  codecs: () =>
+    table(
+      ['Codec', 'V1 pages', 'V2 pages', ''],
+      [
+        ...CODECS_READ.map(({ codec, versions, note }) => [
+          codec,
+          mark(versions.includes(1)),
+          mark(versions.includes(2)),
+          note,
+        ]),
+        ...CODECS_REFUSED.map((codec) => [codec, '', '', 'refused with an error that says so']),
+      ],
+    ),
+  types: () => table(['Type', 'Stored as', 'Arrow'], typeRows()),
+  shapes: () =>
+    table(
+      ['Shape', 'Arrow'],
+      SHAPES_READ.map(({ shape, arrow }) => [shape, arrow]),
+    ),
 };
+
+const mark = (holds: boolean | undefined): string => (holds ? '✓' : '');
+
+type EncodingName = keyof typeof ENCODINGS_READ;
+
+const levelVersions = (name: EncodingName): readonly number[] | undefined =>
+  LEVEL_ENCODINGS_READ.find(({ encoding }) => encoding === name)?.versions;
+
+function encodingNames(): EncodingName[] {
+  const all = [...Object.keys(ENCODINGS_READ), ...LEVEL_ENCODINGS_READ.map(({ encoding }) => encoding)];
+  return [...new Set(all)] as EncodingName[];
+}
+
+/** A row for each annotation, whatever its parameters; for each storage where there is none. */
+function typeRows(): string[][] {
+  const rows = new Map<string, { name: string; storage: Set<string>; arrow: Set<string> }>();
+  for (const { annotation, storage, arrow } of TYPES_READ) {
+    const name = annotation.replace(/\(.*/, '');
+    const key = name === '' ? storage : name;
+    const row = rows.get(key) ?? { name, storage: new Set(), arrow: new Set() };
+    row.storage.add(storage);
+    row.arrow.add(arrow.replace(/\(.*\)/, '').replace(/\[5\]/, ''));
+    rows.set(key, row);
+  }
+  return [...rows.values()].map(({ name, storage, arrow }) => [
+    name === '' ? 'none' : name,
+    [...storage].join(', '),
+    [...arrow].map((one) => code(one)).join(', '),
+  ]);
+}
 
 function commands(): CommandSpec[] {
   return Object.values(COMMANDS);
