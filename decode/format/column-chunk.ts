@@ -300,6 +300,8 @@ function checked(leaf: LeafColumn, numRows: number, context: FooterContext, inva
   };
   if (hasDictionary) chunk.dictionaryPageOffset = dictionary;
   if (raw.statistics !== undefined) chunk.statistics = raw.statistics;
+  // a view of the footer, which must not outlive its file's metadata
+  raw.statistics = undefined;
   const offsetIndex = range(raw.offsetIndexOffset, raw.offsetIndexLength, context.footerStart);
   if (offsetIndex !== undefined) chunk.offsetIndex = offsetIndex;
   const columnIndex = range(raw.columnIndexOffset, raw.columnIndexLength, context.footerStart);
