@@ -27,6 +27,8 @@ export function defaultDecoders(): number {
 
 /** What an engine has to know of a scan. */
 export interface OpenScan {
+  /** Something of it is in memory. */
+  readonly holdsMemory: boolean;
   fail(error: Error): void;
   close(): Promise<void>;
 }
@@ -36,6 +38,8 @@ export class ScanEngine {
   readonly streams: DecoderStreams;
   /** Scans that are open, the oldest first. */
   readonly scans = new Set<OpenScan>();
+  /** The scan that has the pool to itself, because it found no room beside others. */
+  reservedFor: OpenScan | undefined;
   /** Grows whenever a scan gives out rows or leaves memory: a scan that is short of memory watches the others by it. */
   progress = 0;
 

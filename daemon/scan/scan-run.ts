@@ -117,6 +117,10 @@ export class ScanRun {
 
   readonly #onAbort = (): void => this.fail(new FetchError('CANCELLED', 'the scan was cancelled'));
 
+  get holdsMemory(): boolean {
+    return this.#outstanding > 0 || this.#flight.runs.length > 0 || this.#flight.isLeaving;
+  }
+
   /** Ends the scan from outside: the next batch that is asked for is this error. */
   fail(error: Error): void {
     this.#failure ??= error;
@@ -297,6 +301,7 @@ export class ScanRun {
     if (!this.#ended) {
       this.#ended = true;
       this.#engine.scans.delete(this);
+      this.#shortage.end();
       this.#options.signal?.removeEventListener('abort', this.#onAbort);
       this.#flight.close('speculation');
     }

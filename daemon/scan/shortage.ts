@@ -2,12 +2,13 @@
  * What a scan does when memory is short. Only the first row group may take the last quarter of the pool; when it is
  * short nevertheless, row groups ahead of it are given up, the farthest first, and run again later. When it is short
  * with what it alone holds, its slabs may only lie scattered: it is started over in an empty pool. When other scans
- * hold the rest, the younger gives way to the older, which then can go on. When all of that was tried, the scan fails
- * and names the memory that it would take.
+ * hold the rest, the younger gives way to the older, which then can go on; and if it can't for its slabs lie between
+ * where theirs were, it is started over once more, with the pool to itself until a row group is read. When all of that
+ * was tried, the scan fails and names the memory that it would take.
  */
 import { FetchError } from '../../fetcher/index.ts';
 import { OTHERS_LOOK_MS, OTHERS_STILL_MS } from '../limits.ts';
-import type { ScanEngine } from './engine.ts';
+import type { OpenScan, ScanEngine } from './engine.ts';
 import type { RowGroupsInFlight } from './in-flight.ts';
 import type { RowGroupRun } from './row-group-run.ts';
 
@@ -20,7 +21,7 @@ const QUIET_MS = 200;
 export class Shortage {
   readonly #engine: ScanEngine;
   readonly #flight: RowGroupsInFlight;
-  readonly #scan: object;
+  readonly #scan: OpenScan;
   /** Row groups in flight that memory has room for, learnt from having to give some up. */
   #roomDepth = Number.POSITIVE_INFINITY;
   /** Row groups read since. */
@@ -37,7 +38,7 @@ export class Shortage {
   #quietSince = performance.now();
 
   /** `scan` is what the engine knows the scan by. */
-  constructor(engine: ScanEngine, flight: RowGroupsInFlight, scan: object) {
+  constructor(engine: ScanEngine, flight: RowGroupsInFlight, scan: OpenScan) {
     this.#engine = engine;
     this.#flight = flight;
     this.#scan = scan;
@@ -45,8 +46,24 @@ export class Shortage {
 
   /** How many row groups of the `depth` asked for may be in flight now. */
   depth(depth: number): number {
-    if (this.#yielded || (this.#alone && this.#flight.isLeaving)) return 0;
+    if (this.#yielded || this.#isShutOut || (this.#alone && this.#flight.isLeaving)) return 0;
     return this.#alone ? 1 : Math.min(depth, this.#roomDepth);
+  }
+
+  /** The pool is another scan's. */
+  get #isShutOut(): boolean {
+    const { reservedFor } = this.#engine;
+    return reservedFor !== undefined && reservedFor !== this.#scan;
+  }
+
+  /** No other scan has anything in memory. */
+  get #isOnly(): boolean {
+    return [...this.#engine.scans].every((scan) => scan === this.#scan || !scan.holdsMemory);
+  }
+
+  /** The scan has ended. */
+  end(): void {
+    if (this.#engine.reservedFor === this.#scan) this.#engine.reservedFor = undefined;
   }
 
   /** May a row group that was given up come back now? Not beside the one that it made room for. */
@@ -68,6 +85,7 @@ export class Shortage {
   /** A row group was read to its end. */
   done(depth: number): void {
     this.#alone = false;
+    this.end();
     if (++this.#calm < CALM_ROW_GROUPS || this.#roomDepth >= depth) return;
     this.#roomDepth++;
     this.#calm = 0;
@@ -87,7 +105,7 @@ export class Shortage {
   /** True when nothing will move unless this does something: only memory is missing. */
   get isStuck(): boolean {
     const { first, runs, isLeaving } = this.#flight;
-    if (this.#yielded) return true;
+    if (this.#yielded || (this.#isShutOut && first === undefined)) return true;
     if (first === undefined || first.memoryShort === 0 || isLeaving) return false;
     if (runs.length > 1 && runs.at(-1)!.isUntouched) return false; // relieve() comes first
     if (runs.some((run) => run.isFetching)) return false;
@@ -96,7 +114,7 @@ export class Shortage {
 
   /** Milliseconds after which to look again though nothing happened; undefined when something will. */
   get lookAgainMs(): number | undefined {
-    if (this.#yielded || this.#waitingForOthers !== undefined) return OTHERS_LOOK_MS;
+    if (this.#yielded || this.#isShutOut || this.#waitingForOthers !== undefined) return OTHERS_LOOK_MS;
     return (this.#flight.first?.memoryShort ?? 0) > 0 ? QUIET_MS : undefined;
   }
 
@@ -106,36 +124,39 @@ export class Shortage {
    */
   resolve(held: number): FetchError | 'again' | 'wait' {
     const { first } = this.#flight;
-    if (this.#yielded) return this.#waitForOthers();
+    this.#yielded ||= first === undefined;
+    if (this.#yielded) return this.#waitForOthers(held);
     if (!this.#lastChance) {
       // what was freed since it was short may be enough
       this.#lastChance = true;
       first!.retry();
       return 'again';
     }
-    if (!this.#alone && held === 0) {
+    const hasPool = this.#engine.reservedFor === this.#scan;
+    if (held === 0 && !hasPool && (!this.#alone || this.#isOnly)) {
+      if (this.#isOnly) this.#engine.reservedFor = this.#scan;
       this.#alone = true;
       this.#lastChance = false;
       this.#flight.evictAll();
       return 'again';
     }
-    if (this.#engine.scans.size > 1) return this.#waitForOthers();
+    if (!hasPool && this.#engine.scans.size > 1) return this.#waitForOthers(held);
     return this.#failure(first!, held);
   }
 
   /** Others hold memory: theirs goes back as long as they move. A younger scan gives its own to an older one. */
-  #waitForOthers(): FetchError | 'again' | 'wait' {
+  #waitForOthers(held: number): FetchError | 'again' | 'wait' {
     const { progress, scans } = this.#engine;
     const now = performance.now();
     if (this.#waitingForOthers?.progress !== progress) this.#waitingForOthers = { progress, since: now };
     const isOldest = scans.values().next().value === this.#scan;
     const { pool } = this.#engine;
-    if (this.#yielded && (isOldest || pool.usedBytes <= pool.capacityBytes / 2)) {
+    if (this.#yielded && !this.#isShutOut && (isOldest || pool.usedBytes <= pool.capacityBytes / 2)) {
       this.#yielded = false;
       this.#waitingForOthers = undefined;
       return 'again';
     }
-    if (now - this.#waitingForOthers.since > OTHERS_STILL_MS) return this.#failure(this.#flight.first, 0);
+    if (now - this.#waitingForOthers.since > OTHERS_STILL_MS) return this.#failure(this.#flight.first, held);
     if (!isOldest && !this.#yielded) {
       this.#yielded = true;
       this.#flight.evictAll();
@@ -147,9 +168,10 @@ export class Shortage {
 
   #failure(first: RowGroupRun | undefined, held: number): FetchError {
     const { pool } = this.#engine;
-    const run = first ?? this.#flight.evicted[0]!;
-    const needed = Math.max(pool.capacityBytes * 1.5, run.memoryEstimate);
-    const what = `row group ${run.group.ordinal} needs ${run.memoryShort} bytes more than the cap of`;
+    const run = first ?? this.#flight.evicted[0];
+    const needed = Math.max(pool.capacityBytes * 1.5, run?.memoryEstimate ?? 0);
+    const who = run === undefined ? 'a row group' : `row group ${run.group.ordinal}`;
+    const what = `${who} needs ${run?.memoryShort ?? 'some'} bytes more than the cap of`;
     const batches = held > 0 ? `; ${held} batches are held by the consumer and not released` : '';
     const others = this.#engine.scans.size > 1 ? `; ${this.#engine.scans.size - 1} other scans share it` : '';
     return new FetchError(
