@@ -9,6 +9,7 @@
  * of this file take: parquet-wasm reads every column whatever it is asked for, and that is what its user waits for.
  * `all` is all columns on both sides, `fixed` a file that has no others. parquet-wasm counts up to Arrow vectors that
  * JavaScript can read, as ours are; `inside` is without the way out of its memory that its documentation names.
+ * The last table has one file for each encoding, codec, share of nulls and shape (decode-variants.ts).
  */
 import type { Table } from 'apache-arrow';
 import { type DecodeEnvironment, type LeafColumn, Physical } from '../decode/index.ts';
