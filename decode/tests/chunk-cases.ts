@@ -177,7 +177,7 @@ function dataEncoding(random: SeededRandom, shape: CaseShape, row: number): numb
       return Encoding.PLAIN_DICTIONARY;
     case 'fallback': // and now and then back again, which the format allows
       if (row < shape.rows / 3 || random.below(5) === 0) return Encoding.RLE_DICTIONARY;
-      return pick(random, otherEncodings(shape.kind));
+      return pick(random, encodingsOf(shape.kind));
     case 'runs':
       return Encoding.RLE;
     case 'delta':
@@ -193,10 +193,11 @@ function dataEncoding(random: SeededRandom, shape: CaseShape, row: number): numb
   }
 }
 
-/** What pages behind a dictionary may be. */
-function otherEncodings(kind: Kind): readonly number[] {
+/** Encodings of values of a physical type that need no dictionary. */
+export function encodingsOf(kind: Pick<Kind, 'physical'>): readonly number[] {
   const ways = waysOf(kind);
   const encodings: number[] = [Encoding.PLAIN];
+  if (ways.includes('runs')) encodings.push(Encoding.RLE);
   if (ways.includes('delta')) encodings.push(Encoding.DELTA_BINARY_PACKED);
   if (ways.includes('delta lengths')) encodings.push(Encoding.DELTA_LENGTH_BYTE_ARRAY);
   if (ways.includes('delta bytes')) encodings.push(Encoding.DELTA_BYTE_ARRAY);

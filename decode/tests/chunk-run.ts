@@ -4,7 +4,7 @@
  * so that reading too far or too late gives wrong values. In the end the pool must be as it was.
  */
 import assert from 'node:assert/strict';
-import { ChunkDecoder } from '../column/chunk-decoder.ts';
+import { ChunkDecoder, freeSegment } from '../column/chunk-decoder.ts';
 import type { DecodeEnvironment } from '../column/environment.ts';
 import type { ChunkSpec, DictionaryValues, InputPiece, Segment } from '../column/spec.ts';
 import { Physical } from '../format/enums.ts';
@@ -130,10 +130,25 @@ export function runChunk(
   bytes: Uint8Array,
   options: RunOptions = {},
 ): RunResult {
-  const { pool } = environment;
-  const usedBefore = pool.usedBytes;
   const result: RunResult = { values: [], segments: [], layouts: [], dataBytes: [] };
   options.onStart?.(result.values);
+  driveChunk(environment, spec, bytes, options, (segment) => {
+    collect(environment.pool, spec, segment, result);
+    return result.values.length;
+  });
+  return result;
+}
+
+/** The same, with each segment going to `take`, which returns the rows so far. */
+export function driveChunk(
+  environment: DecodeEnvironment,
+  spec: ChunkSpec,
+  bytes: Uint8Array,
+  options: RunOptions,
+  take: (segment: Segment) => number,
+): void {
+  const { pool } = environment;
+  const usedBefore = pool.usedBytes;
   const given = new Set<DictionaryValues>();
   const decoder = new ChunkDecoder(environment, spec);
   const input = new Input(pool, bytes, options.feed ?? WHOLE, decoder.input);
@@ -149,10 +164,11 @@ export function runChunk(
       } else {
         const segment = decoder.takeSegment();
         if (segment.dictionary !== undefined) given.add(segment.dictionary);
-        collect(pool, spec, segment, result);
+        const rows = take(segment);
         pool.u8.fill(0xdb, segment.slab, segment.slab + segment.slabBytes);
-        pool.free(segment.slab, segment.slabBytes);
-        if (options.onSegment?.(result.values.length, decoder.input.arrived) === false) break;
+        for (const slab of segment.nested?.slabs ?? []) pool.u8.fill(0xdb, slab.address, slab.address + slab.bytes);
+        freeSegment(pool, segment);
+        if (options.onSegment?.(rows, decoder.input.arrived) === false) break;
       }
       input.release();
     }
@@ -164,7 +180,6 @@ export function runChunk(
     assert.ok(given.size <= 1, 'one dictionary');
     assert.equal(pool.usedBytes, usedBefore, 'bytes of the pool in use after close');
   }
-  return result;
 }
 
 /** The fetch side: pieces in slabs of the pool, at addresses that are not aligned. */

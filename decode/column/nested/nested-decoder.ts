@@ -137,24 +137,30 @@ export class NestedPages {
     open.page.advance();
     open.values ??= this.#startPage(open);
     if (open.values === undefined) return 'input';
-    if (this.#window === undefined && !this.#openWindow()) return 'memory';
-    const window = this.#window!;
-    if (!window.closed && window.decoded > window.accepted) this.#acceptRows(window, window.accepted);
-    if (window.target.dense < window.valid) {
-      const result = this.#decodeValues(open.values, window);
-      if (result !== 'go' || window.target.dense < window.valid) return result;
-    }
-    if (window.closed) {
-      this.#finishing = true;
-      return 'go';
-    }
-    if (open.entriesLeft > 0) return this.#decodeLevels(open, window);
+    const isSpent = open.entriesLeft === 0 && this.#overhang === undefined;
+    if (this.#window === undefined && !isSpent && !this.#openWindow()) return 'memory';
+    const result = this.#window === undefined ? 'spent' : this.#fillWindow(open, open.values, this.#window);
+    if (result !== 'spent') return result;
     // bytes after the last value may be bad too: what a page comes to must not depend on how it arrives
     if (!open.page.isComplete) return 'input';
     open.values.end?.();
     open.values.leaveWindow?.();
     this.#closePage(open);
     return 'go';
+  }
+
+  /** Moves the page's values and levels to the window; 'spent' when it has no more. */
+  #fillWindow(open: OpenPage, values: PageValues, window: NestedWindow): 'input' | 'memory' | 'go' | 'spent' {
+    if (!window.closed && window.decoded > window.accepted) this.#acceptRows(window, window.accepted);
+    if (window.target.dense < window.valid) {
+      const result = this.#decodeValues(values, window);
+      if (result !== 'go' || window.target.dense < window.valid) return result;
+    }
+    if (window.closed) {
+      this.#finishing = true;
+      return 'go';
+    }
+    return open.entriesLeft > 0 ? this.#decodeLevels(open, window) : 'spent';
   }
 
   #startPage(open: OpenPage): PageValues | undefined {

@@ -7,6 +7,8 @@ export type { DeltaShape } from './delta.ts';
 export { bigVarint, DELTA_SHAPES, encodeDelta, encodeDeltaBytes, encodeDeltaLengths, splitStreams } from './delta.ts';
 export type { FilePlan, WrittenFile } from './file.ts';
 export { writeFile } from './file.ts';
+export type { FieldPlan, LeafPlan, ListPlan, MapPlan, NestedValue, StructPlan } from './nested.ts';
+export { chunkPlan, type LeafColumn, schemaElements, shred } from './nested.ts';
 export type { RunStyle } from './runs.ts';
 export { encodeRuns, packedRun, packLevels, rleRun, varint } from './runs.ts';
 export type { ColumnValue, WriterColumn } from './value.ts';
