@@ -114,7 +114,7 @@ def storage(array):
 
 # What pyarrow refuses although its writers meant it: differences of more than 32 bits between 32-bit values (DuckDB),
 # and the decimal 0 in no bytes (hyparquet-writer).
-REFUSED = ("InitBlock EOF", "FromBigEndian was 0")
+REFUSED = ("delta bit width larger than integer bit width", "InitBlock EOF", "FromBigEndian was 0")
 
 
 def main():
