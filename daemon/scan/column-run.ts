@@ -104,6 +104,7 @@ export class ColumnRun {
     this.#pieces.push(piece);
     if (this.#flow === undefined) this.#openFlow();
     else this.#feed(this.#flow, piece);
+    this.#publish(); // of a transport that needs no waiting bytes may be there before the request has begun
   }
 
   /** The request was not begun after all. */

@@ -39,37 +39,48 @@ export function randomField(
   random: SeededRandom,
   name: string,
   depth: number,
-  { optional = random.below(3) > 0, mayRepeat = true } = {},
+  { optional = random.below(3) > 0, mayRepeat = true, kinds = KINDS } = {},
 ): FieldPlan {
   const choice = depth === 0 ? 0 : random.below(7);
-  if (choice <= 1) return leaf(name, pick(random, KINDS), optional);
+  if (choice <= 1) return leaf(name, pick(random, kinds), optional);
   if (choice === 2 || choice === 3) {
     const names = FIELD_NAMES.slice(0, 1 + random.below(FIELD_NAMES.length));
-    return { kind: 'struct', name, optional, fields: names.map((one) => randomField(random, one, depth - 1)) };
+    return {
+      kind: 'struct',
+      name,
+      optional,
+      fields: names.map((one) => randomField(random, one, depth - 1, { kinds })),
+    };
   }
-  if (choice === 4) return randomMap(random, name, depth, optional);
+  if (choice === 4) return randomMap(random, name, depth, optional, kinds);
   const form = pick(
     random,
     mayRepeat ? (['three levels', 'two levels', 'bare'] as const) : (['three levels', 'two levels'] as const),
   );
   if (form === 'bare') {
-    const element = randomField(random, name, depth - 1, { optional: false, mayRepeat: false });
+    const element = randomField(random, name, depth - 1, { optional: false, mayRepeat: false, kinds });
     return { kind: 'list', name, optional: false, form, element };
   }
   if (form === 'two levels') {
     const elementName = pick(random, ['array', `${name}_tuple`]);
-    const element = randomField(random, elementName, depth - 1, { optional: false, mayRepeat: false });
+    const element = randomField(random, elementName, depth - 1, { optional: false, mayRepeat: false, kinds });
     return { kind: 'list', name, optional, form, element };
   }
-  const element = randomField(random, 'element', depth - 1, { mayRepeat: false });
+  const element = randomField(random, 'element', depth - 1, { mayRepeat: false, kinds });
   return { kind: 'list', name, optional, form, middle: pick(random, ['list', 'bag', 'array_element']), element };
 }
 
-function randomMap(random: SeededRandom, name: string, depth: number, optional: boolean): FieldPlan {
-  const key = leaf('key', pick(random, KINDS));
+function randomMap(
+  random: SeededRandom,
+  name: string,
+  depth: number,
+  optional: boolean,
+  kinds: readonly Kind[],
+): FieldPlan {
+  const key = leaf('key', pick(random, kinds));
   const map = { kind: 'map', name, optional, key, old: random.below(4) === 0 } as const;
   if (random.below(5) === 0) return map;
-  return { ...map, value: randomField(random, 'value', depth - 1, { mayRepeat: false }) };
+  return { ...map, value: randomField(random, 'value', depth - 1, { mayRepeat: false, kinds }) };
 }
 
 /** Makes values of a field: leaves from a few of their own, so that dictionaries come up. */
