@@ -198,6 +198,12 @@ export interface Kernels {
   /** A slot of a node of the schema is at each entry with rep <= repMax and def >= defMin: their number. */
   countSlots(rep: number, def: number, n: number, repMax: number, defMin: number): number;
   /**
+   * An entry with repetition level r goes on with a list that the entry before it must be in, as it is itself: both
+   * their definition levels must be least[r] or more (`least` is a table of 256 bytes, `before` the definition level
+   * before the first entry). Returns the first entry where that is not so, or n. `rep` is not 0.
+   */
+  checkNesting(rep: number, def: number, n: number, least: number, before: number): number;
+  /**
    * A bit for each slot: def >= defValid. `bitmap` is written in whole 8-byte words, the last zero-padded. Returns the
    * number of ones.
    */

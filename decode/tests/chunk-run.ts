@@ -164,10 +164,14 @@ export function driveChunk(
       } else {
         const segment = decoder.takeSegment();
         if (segment.dictionary !== undefined) given.add(segment.dictionary);
-        const rows = take(segment);
-        pool.u8.fill(0xdb, segment.slab, segment.slab + segment.slabBytes);
-        for (const slab of segment.nested?.slabs ?? []) pool.u8.fill(0xdb, slab.address, slab.address + slab.bytes);
-        freeSegment(pool, segment);
+        let rows: number;
+        try {
+          rows = take(segment);
+        } finally {
+          pool.u8.fill(0xdb, segment.slab, segment.slab + segment.slabBytes);
+          for (const slab of segment.nested?.slabs ?? []) pool.u8.fill(0xdb, slab.address, slab.address + slab.bytes);
+          freeSegment(pool, segment);
+        }
         if (options.onSegment?.(rows, decoder.input.arrived) === false) break;
       }
       input.release();

@@ -8,7 +8,6 @@ import { test } from 'node:test';
 import type { DecodeEnvironment } from '../column/environment.ts';
 import type { BytesOutput, ChunkSpec } from '../column/spec.ts';
 import { DecodeError } from '../errors.ts';
-import { Encoding } from '../format/enums.ts';
 import { makePlan, randomShape } from './chunk-cases.ts';
 import {
   assertSameValues,
@@ -22,8 +21,9 @@ import {
   specOf,
   WHOLE,
 } from './chunk-run.ts';
+import { changeHeader, damage } from './damage.ts';
 import { type SeededRandom, seededRandom } from './random.ts';
-import type { Tree, Value } from './thrift-twin.ts';
+import type { Tree } from './thrift-twin.ts';
 import { type ChunkPlan, CODECS, type PagePlan, type WrittenChunk, writeChunk } from './writer/index.ts';
 
 /** Memory that a damaged page may ask for before the run is given up; what it asks for is never touched before. */
@@ -160,50 +160,6 @@ test('random bytes of levels, values and dictionaries are changed under their co
 
 function someCount(random: SeededRandom, count: number): number {
   return random.below(6) > 0 ? count : random.below(2 * count + 2);
-}
-
-const EDGES = [0, 1, 2, 3, 7, 8, 9, 63, 64, 65, 127, 128, 255, 256, 65535, 65536, 2 ** 30, 2 ** 31 - 1, -1, -(2 ** 31)];
-
-function damage(random: SeededRandom, bytes: Uint8Array): Uint8Array {
-  let changed = Buffer.from(bytes);
-  for (let times = 1 + random.below(3); times > 0; times--) {
-    const at = random.below(changed.length + 1);
-    const what = random.below(8);
-    if (what === 0) changed = Buffer.concat([changed.subarray(0, at), changed.subarray(at + 1 + random.below(9))]);
-    else if (what === 1)
-      changed = Buffer.concat([
-        changed.subarray(0, at),
-        Buffer.alloc(1 + random.below(9), random.below(256)),
-        changed.subarray(at),
-      ]);
-    else if (what === 2) changed = changed.subarray(0, at);
-    else if (what === 3 && at + 4 <= changed.length) changed.writeInt32LE(EDGES[random.below(EDGES.length)]!, at);
-    else if (at < changed.length) changed[at]! ^= random.below(2) === 0 ? 1 << random.below(8) : random.below(256);
-  }
-  return Uint8Array.from(changed);
-}
-
-const ENUMERATIONS: Record<string, number[]> = {
-  type: [0, 1, 2, 3, 4],
-  encoding: [...Object.values(Encoding), 1, 10],
-  definition_level_encoding: [...Object.values(Encoding)],
-};
-
-function changeHeader(random: SeededRandom, header: Tree): void {
-  const structs = ['data_page_header', 'dictionary_page_header', 'data_page_header_v2'];
-  const inside = structs.map((name) => header[name]).filter((struct): struct is Tree => struct !== undefined);
-  const tree = inside.length > 0 && random.below(3) > 0 ? inside[0]! : header;
-  const names = Object.keys(tree).filter((name) => typeof tree[name] !== 'object');
-  const name = names[random.below(names.length)]!;
-  tree[name] = changedField(random, name, tree[name]!);
-}
-
-function changedField(random: SeededRandom, name: string, value: Value): Value {
-  if (typeof value === 'boolean') return !value;
-  const choice = ENUMERATIONS[name];
-  if (choice !== undefined) return choice[random.below(choice.length)]!;
-  if (random.below(2) === 0) return EDGES[random.below(EDGES.length)]!;
-  return Math.max(-(2 ** 31), (value as number) + random.below(9) - 4);
 }
 
 test('the fuzz reaches every codec', () => {

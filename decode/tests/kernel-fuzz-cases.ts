@@ -5,7 +5,7 @@ import { decodeSnappyBlock } from '../kernels/scalar/snappy-block.ts';
 import { compareCall, compareStream, type Pair, type Random } from './kernel-fuzz.ts';
 import { bitmaps, gather, joinStreams, spread, utf8 } from './kernel-fuzz-calls.ts';
 import { damage, makeDelta, makeHybrid, makeSnappy, u32Bytes } from './kernel-fuzz-input.ts';
-import { bitPacked, decimals, int96, lengthsTotal, nested } from './kernel-fuzz-nested.ts';
+import { bitPacked, decimals, int96, lengthsTotal, nested, nesting } from './kernel-fuzz-nested.ts';
 
 export type FuzzCase = (pair: Pair, random: Random) => void;
 
@@ -239,6 +239,7 @@ export const FUZZ_CASES: Record<string, FuzzCase> = {
   deltaBytes,
   joinStreams,
   nested,
+  nesting,
   bitPacked,
   lengthsTotal,
   decimals,

@@ -73,6 +73,25 @@ export function nested(pair: Pair, random: Random): void {
   );
 }
 
+export function nesting(pair: Pair, random: Random): void {
+  const { n, rep, def, repMax, defMax } = makeLevels(random);
+  const least = Uint8Array.from({ length: 256 }, () => (random.chance(0.9) ? 0 : random.int(0, defMax)));
+  least[0] = random.chance(0.9) ? 0 : (least[0] as number);
+  least[repMax] = random.int(0, defMax);
+  if (random.chance(0.7)) def.fill(defMax, 0, random.int(0, n)); // so that the first contradiction comes late, or never
+  const before = random.pick([255, random.int(0, defMax)]);
+  compareCall(
+    pair,
+    {
+      buffers: [rep, def, least],
+      written: [],
+      last: [0, 1, 2],
+      call: (kernels, at) => kernels.checkNesting(at[0] as number, at[1] as number, n, at[2] as number, before),
+    },
+    random,
+  );
+}
+
 export function bitPacked(pair: Pair, random: Random): void {
   const width = random.int(0, random.chance(0.05) ? 9 : 8);
   const n = random.pick([random.int(0, 20), random.int(0, 300), random.int(0, 2000)]);

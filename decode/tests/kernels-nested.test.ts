@@ -142,6 +142,27 @@ each('nested: counts over many blocks', (s) => {
   assert.equal(s.kernels.findRow(SRC, n, n - 1), n - 1);
 });
 
+each('nested: entries that contradict the one before, wherever they are', (s) => {
+  const table = OUT + 8192;
+  s.put(table, [0, 2, 4, ...new Uint8Array(253)]); // an element of the outer list, then of the inner one
+  s.put(table + 200, [1]);
+  const good: [number, number][] = Array.from({ length: 100 }, (_, k) => [[0, 2, 1][k % 3]!, 4]);
+  const check = (entries: [number, number][], before = 255): number =>
+    s.kernels.checkNesting(SRC, DEF, putLevels(s, entries), table, before);
+  assert.equal(check(good), 100);
+  assert.equal(check([]), 0);
+  for (const at of [0, 1, 15, 16, 17, 31, 32, 33, 98, 99]) {
+    const bad = (entry: [number, number]): [number, number][] => good.map((one, k) => (k === at ? entry : one));
+    assert.equal(check(bad([1, 1])), at, 'an entry that is in no list');
+    assert.equal(check(bad([2, 3])), at);
+    assert.equal(check(bad([200, 0])), at, 'a level over 15');
+    // what follows an entry in no list, unless that begins a row, or nothing follows
+    assert.equal(check(bad([0, 1])), (at + 1) % 3 === 0 || at === 99 ? 100 : at + 1);
+  }
+  assert.equal(check([[1, 4]], 1), 0, 'the entry before the first');
+  assert.equal(check([[1, 4]], 2), 1);
+});
+
 each('nested: an element before the first slot', (s) => {
   const { kernels } = s;
   for (const before of [0, 70]) {

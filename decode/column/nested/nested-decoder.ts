@@ -20,7 +20,13 @@ import { LEVEL_STATE_BYTES, LevelStream } from './level-stream.ts';
 import { NestedWindow, type Overhang } from './nested-window.ts';
 
 /** Kernel states beyond those of every decoder, in one slab: offsets in bytes. */
-const STATES = { repetition: 0, definition: LEVEL_STATE_BYTES, size: LEVEL_STATE_BYTES * 2 } as const;
+const STATES = {
+  repetition: 0,
+  definition: LEVEL_STATE_BYTES,
+  /** By repetition level: the definition level that an element of its list has at least. */
+  least: LEVEL_STATE_BYTES * 2,
+  size: LEVEL_STATE_BYTES * 2 + 256,
+} as const;
 
 interface OpenPage {
   readonly page: DataPage;
@@ -103,6 +109,10 @@ export class NestedPages {
       max === 0 ? undefined : new LevelStream(this.#environment, this.#levelStates + offset, max, what);
     this.#repetition = stream(STATES.repetition, maxRepetitionLevel, 'repetition levels');
     this.#definition = stream(STATES.definition, maxDefinitionLevel, 'definition levels');
+    const { u8 } = this.#environment.pool;
+    const least = this.#levelStates + STATES.least;
+    u8.fill(0, least, least + 256);
+    for (const node of this.#nested.nodes) if (node.kind === 'list') u8[least + node.repetition + 1] = node.element;
     return true;
   }
 
@@ -217,11 +227,24 @@ export class NestedPages {
     }
     this.#repetitionAhead = 0;
     this.#definitionAhead = 0;
+    if (window.repetition !== 0) this.#checkNesting(window, at, take);
     window.decoded += take;
     open.entriesLeft -= take;
     this.#entriesDone += take;
     this.#acceptRows(window, at);
     return 'go';
+  }
+
+  /** Throws LEVELS when one of `count` entries from `at` on goes on with a list that it, or the one before, is not in. */
+  #checkNesting(window: NestedWindow, at: number, count: number): void {
+    const { kernels, pool } = this.#environment;
+    const { repetition, definition } = window;
+    const before = at === 0 ? 255 : pool.u8[definition + at - 1]!;
+    const least = this.#levelStates + STATES.least;
+    const bad = kernels.checkNesting(repetition + at, definition + at, count, least, before);
+    if (bad === count) return;
+    const [r, d] = [pool.u8[repetition + at + bad]!, pool.u8[definition + at + bad]!];
+    throw new DecodeError('LEVELS', `an entry of levels ${r} and ${d} goes on with a list that is not there`);
   }
 
   /** Accepts the decoded entries from `from` on, up to where the window's last row ends. */
@@ -283,24 +306,25 @@ export class NestedPages {
     const window = this.#window!;
     const { kernels } = this.#environment;
     this.#open?.values?.leaveWindow?.();
-    if (this.#spec.utf8) {
+    if (this.#spec.utf8 && this.#layout === 'bytes') {
       const { offsets, count, data, dataEnd } = window.text;
       checkUtf8(kernels, offsets, count, data, dataEnd, this.#sharedStates!.utf8);
     }
     const overhang = window.overhang();
+    // before the segment is made: an error must not leave it to nobody
+    if (overhang === undefined) this.#closeFinishedPage();
     const segment = window.finish();
     if (segment === undefined) return undefined;
     this.#overhang = overhang;
     this.#window = undefined;
     this.#finishing = false;
-    this.#closeFinishedPage();
     return segment;
   }
 
   /** A page that has nothing more to give is checked and closed before its last segment goes out. */
   #closeFinishedPage(): void {
     const open = this.#open;
-    if (open === undefined || open.entriesLeft > 0 || this.#overhang !== undefined || !open.page.isComplete) return;
+    if (open === undefined || open.entriesLeft > 0 || !open.page.isComplete) return;
     open.values?.end?.();
     this.#closePage(open);
   }

@@ -86,6 +86,29 @@ export function countSlots(rep: usize, def: usize, n: u32, repMax: u32, defMin: 
   if (defMin == 0) return count(rep, 0, n, repMax, 0, true, false);
   return count(rep, def, n, repMax, defMin, true, true);
 }
+// The first entry that can't follow what is before it, or n: see kernels.ts.
+export function checkNesting(rep: usize, def: usize, n: u32, least: usize, before: u32): u32 {
+  const table = v128.load(least), most = i8x16.splat(15);
+  let i: u32 = 0;
+  while (i < n) {
+    if (i > 0 && n - i >= 16) {
+      const r = v128.load(rep + <usize>i), d = def + <usize>i;
+      if (!v128.any_true(i8x16.gt_u(r, most))) {
+        const low = i8x16.min_u(v128.load(d), v128.load(d - 1));
+        const bad = i8x16.lt_u(low, i8x16.swizzle(table, r));
+        if (v128.any_true(bad)) return i + <u32>ctz(i8x16.bitmask(bad));
+        i += 16;
+        before = load<u8>(d + 15);
+        continue;
+      }
+    }
+    const d: u32 = load<u8>(def + <usize>i);
+    if (min<u32>(d, before) < <u32>load<u8>(least + <usize>load<u8>(rep + <usize>i))) return i;
+    before = d;
+    i++;
+  }
+  return n;
+}
 export function findRow(rep: usize, n: u32, k: u32): u32 {
   if (rep == 0) return min<u32>(k, n);
   const zero = i8x16.splat(0);

@@ -10,7 +10,7 @@ import { int96ToNanos, reverseDecimal, widenDecimal4, widenDecimal8 } from './de
 import { delta } from './delta.ts';
 import { gatherBytes, gatherOffsets, gatherWide } from './gather.ts';
 import { flushBits, hybrid, levelBitmap, putDict4, putDict8, putU8, putU16, putU32 } from './hybrid.ts';
-import { countRows, countSlots, findRow, nestedOffsets, nestedValidity } from './nested.ts';
+import { checkNesting, countRows, countSlots, findRow, nestedOffsets, nestedValidity } from './nested.ts';
 import { snappy } from './snappy.ts';
 import { deltaBytes, lengthsToOffsets, lengthsTotal, plainBytes } from './strings.ts';
 import { utf8, utf8Starts } from './utf8.ts';
@@ -53,6 +53,7 @@ export function scalarKernels(memory: WebAssembly.Memory): Kernels {
     countRows: (rep, n) => countRows(view(), rep, n),
     findRow: (rep, n, k) => findRow(view(), rep, n, k),
     countSlots: (rep, def, n, repMax, defMin) => countSlots(view(), rep, def, n, repMax, defMin),
+    checkNesting: (rep, def, n, least, before) => checkNesting(view(), rep, def, n, least, before),
     nestedValidity: (rep, def, n, repMax, defMin, defValid, bitmap) =>
       nestedValidity(view(), rep, def, n, repMax, defMin, defValid, bitmap),
     nestedOffsets: (rep, def, n, repMax, defMin, repElement, defElement, offsets) =>

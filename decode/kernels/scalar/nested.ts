@@ -21,6 +21,23 @@ export function findRow(view: MemoryView, rep: number, n: number, k: number): nu
   return n;
 }
 
+export function checkNesting(
+  view: MemoryView,
+  rep: number,
+  def: number,
+  n: number,
+  least: number,
+  before: number,
+): number {
+  let previous = before;
+  for (let i = 0; i < n; i++) {
+    const level = view.bytes[def + i]!;
+    if (Math.min(level, previous) < view.bytes[least + view.bytes[rep + i]!]!) return i;
+    previous = level;
+  }
+  return n;
+}
+
 /** Calls `take` for each slot, with its definition level. */
 function eachSlot(
   view: MemoryView,
