@@ -40,6 +40,8 @@ export interface ScanFile {
   readonly metadata: FileMetadata;
 }
 
+type LeafPath = NonNullable<ReturnType<ReturnType<typeof pathsOf>['get']>>;
+
 interface PlannedFile extends ScanFile {
   readonly plan: ScanPlan;
   readonly fields: readonly Field[];
@@ -96,7 +98,7 @@ export class FileSource implements RowGroupSource {
     const request = { ...this.#options.request, ...columns, ...left, policy: this.#options.policy() };
     const plan = this.#plan(metadata, request, file);
     const fields = inOrder(buildFields(metadata.root, plan.columns), plan.columns);
-    const shapes = new Map(plan.columns.map((column) => [column.index, nestedShape(fields, column, file.path)]));
+    const shapes = nestedShapes(fields, plan.columns, file.path);
     const planned = { ...next.value, plan, fields, shapes };
     if (this.#first === undefined) this.#first = planned;
     else checkSame(this.#first, planned);
@@ -197,7 +199,20 @@ function inOrder(fields: readonly Field[], columns: readonly LeafColumn[]): Fiel
 
 /** What the levels of a nested leaf mean; undefined for one that decodes as a flat column does. */
 export function nestedShape(fields: readonly Field[], column: LeafColumn, file: string): NestedShape | undefined {
-  const { above, slot } = pathsOf(fields).get(column.index)!;
+  return nestedShapes(fields, [column], file).get(column.index);
+}
+
+/** The same for many leaves, by their indexes. */
+function nestedShapes(
+  fields: readonly Field[],
+  columns: readonly LeafColumn[],
+  file: string,
+): Map<number, NestedShape | undefined> {
+  const paths = pathsOf(fields);
+  return new Map(columns.map((column) => [column.index, shapeOf(paths.get(column.index)!, column, file)]));
+}
+
+function shapeOf({ above, slot }: LeafPath, column: LeafColumn, file: string): NestedShape | undefined {
   const top = Math.max(column.maxDefinitionLevel, column.maxRepetitionLevel);
   if (top > LEVEL_MAX) {
     throw new DecodeError('LIMIT', `levels up to ${top}`, {
