@@ -23,3 +23,6 @@ export const OTHERS_STILL_MS = 10_000;
 
 /** Decoder threads at most: more than any machine has cores for is a mistake. */
 export const DECODERS_MAX = 256;
+
+/** Columns of a scan from which on it looks at them once for many messages. */
+export const WIDE_COLUMNS = 64;

@@ -13,7 +13,7 @@ import {
   nextDepth,
   PREFETCH_DEPTH_DEFAULT,
 } from '../../fetcher/index.ts';
-import { AHEAD_MEMORY_SHARE } from '../limits.ts';
+import { AHEAD_MEMORY_SHARE, WIDE_COLUMNS } from '../limits.ts';
 import type { ScanEngine } from './engine.ts';
 import { RowGroupsInFlight } from './in-flight.ts';
 import type { RowGroupRun } from './row-group-run.ts';
@@ -192,12 +192,16 @@ export class ScanRun {
     return this.#exhausted && this.#flight.runs.length === 0 && this.#flight.evicted.length === 0;
   }
 
-  /** Something happened: look again, once per turn of the event loop's microtasks. */
+  /**
+   * Something happened: look again, soon; after all messages of this turn where there are so many columns that a look
+   * at them costs more than it may find.
+   */
   #changed(): void {
     this.#shortage.news();
     if (this.#pumping || this.#ended) return;
     this.#pumping = true;
-    queueMicrotask(() => {
+    const soon = (this.#flight.first?.columns.length ?? 0) > WIDE_COLUMNS ? setImmediate : queueMicrotask;
+    soon(() => {
       this.#pumping = false;
       if (this.#ended) return;
       this.#pump();
