@@ -44,6 +44,7 @@ export function columnRows(batch: RecordBatch, place: number): Row[] {
 function reader(data: Data): (slot: number) => Row {
   const { nullBitmap, length } = data;
   assert.equal(data.offset, 0);
+  if (data.type.typeId === Type.Null) return () => null;
   const isNull = (slot: number): boolean =>
     nullBitmap.length > 0 && ((nullBitmap[slot >>> 3]! >>> (slot & 7)) & 1) === 0;
   if (nullBitmap.length > 0) assert.ok(nullBitmap.length >= Math.ceil(length / 8), 'the bitmap is long enough');
@@ -78,6 +79,16 @@ function valueReader(data: Data, isNull: (slot: number) => boolean): (slot: numb
           elements.push(isMap ? Object.values(made as object) : made);
         }
         return elements;
+      };
+    }
+    case Type.Dictionary: {
+      const entries = data.dictionary!.data[0]!;
+      const indices = data.values as Int32Array;
+      const entry = reader(entries);
+      return (slot) => {
+        const index = indices[slot]!;
+        assert.ok(index >= 0 && index < entries.length, `index ${index} of ${entries.length} entries`);
+        return entry(index);
       };
     }
     case Type.Utf8:

@@ -7,7 +7,11 @@ export interface SeededRandom {
 export function seededRandom(): SeededRandom {
   const seed = Number(process.env.QANAT_SEED ?? Date.now() % 2 ** 31);
   console.log(`QANAT_SEED=${seed}`);
-  // mulberry32
+  return randomFrom(seed);
+}
+
+/** mulberry32 */
+export function randomFrom(seed: number): SeededRandom {
   let state = seed >>> 0;
   return {
     below(n) {
