@@ -23,9 +23,10 @@ export type FromFuzzWorker =
   | { readonly kind: 'done'; readonly counts: Readonly<Record<string, number>>; readonly last: number }
   | { readonly kind: 'finding'; readonly index: number; readonly what: string };
 
-/** Bytes: the cap of the engine, and what the process may take beside it. */
+/** Bytes: the cap of the engine; JavaScript's heap, with the bases in it, has one of its own. */
 const MEMORY_BYTES = 64 << 20;
-const RSS_BYTES_MAX = MEMORY_BYTES + (600 << 20);
+/** Bytes that the process may have: both caps, and the runtime. */
+const RSS_BYTES_MAX = MEMORY_BYTES + (800 << 20);
 /** Milliseconds: a mutant is some kilobytes. */
 const MUTANT_MS_MAX = 10_000;
 /** Mutants between two looks at whether an untouched file still scans, and at the memory. */

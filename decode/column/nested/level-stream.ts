@@ -1,5 +1,6 @@
 /** The repetition or definition levels of one page: hybrid runs to one byte a level, at most `max`. */
-import { HYBRID, NEED } from '../../kernels/kernels.ts';
+import { DecodeError } from '../../errors.ts';
+import { E_INDEX, HYBRID, NEED } from '../../kernels/kernels.ts';
 import type { LevelRange } from '../data-page.ts';
 import type { DecodeEnvironment } from '../environment.ts';
 import { kernelError } from '../kernel-error.ts';
@@ -41,6 +42,11 @@ export class LevelStream {
     u32[word + (HYBRID.op >>> 2)] = target;
     u32[word + (HYBRID.wanted >>> 2)] = count;
     const code = kernels.hybridU8(this.#state, Math.min(mark, end));
+    if (code === E_INDEX) {
+      throw new DecodeError('LEVELS', `${this.#what} has a level over its maximum`, {
+        expected: `at most ${this.#max}`,
+      });
+    }
     if (code < 0) throw kernelError('LEVELS', code, this.#what);
     return code === NEED ? count - u32[word + (HYBRID.wanted >>> 2)]! : count;
   }
