@@ -26,3 +26,9 @@ export const DECODERS_MAX = 256;
 
 /** Columns of a scan from which on it looks at them once for many messages. */
 export const WIDE_COLUMNS = 64;
+
+/** MiB of young JavaScript objects of a decoder thread: its values are in the pool, and V8's default fills 160 MiB more. */
+export const DECODER_YOUNG_MEBIBYTES = 16;
+
+/** MiB of old ones: some kilobytes for each of its flows, of which a very wide file has tens of thousands. */
+export const DECODER_OLD_MEBIBYTES = 512;

@@ -12,7 +12,7 @@ import {
   type Pool,
   type Segment,
 } from '../../decode/index.ts';
-import { FLOWS_MAX, STREAM_FIFO_SLOTS } from '../limits.ts';
+import { DECODER_OLD_MEBIBYTES, DECODER_YOUNG_MEBIBYTES, FLOWS_MAX, STREAM_FIFO_SLOTS } from '../limits.ts';
 import type { FromStream, StreamStart, ToStream } from './messages.ts';
 
 /** What a flow's owner hears. After `ended` or `failed` nothing more comes. */
@@ -127,6 +127,10 @@ export class DecoderStreams {
     const worker = new Worker(new URL(`./decoder-worker.${extension}`, import.meta.url), {
       workerData: { port: port2, start },
       transferList: [port2],
+      resourceLimits: {
+        maxYoungGenerationSizeMb: DECODER_YOUNG_MEBIBYTES,
+        maxOldGenerationSizeMb: DECODER_OLD_MEBIBYTES,
+      },
     });
     const stream: Stream = { worker, port: port1, bell, occupancy: 0, waiting: [], busyMs: 0 };
     port1.on('message', (message: FromStream) => this.#receive(stream, message));
