@@ -31,3 +31,28 @@ export function chunkFile(
 ): Uint8Array {
   return writeFile({ rowGroups: [[{ column, values, pages, codec }]] }).bytes;
 }
+
+/** A changed copy. */
+export const bytesFrom = (file: Uint8Array, change: (bytes: Uint8Array) => void): Uint8Array => {
+  const changed = Uint8Array.from(file);
+  change(changed);
+  return changed;
+};
+
+/** A file of nothing but these bytes in the place of a footer. */
+export const withFooterBytes = (footer: readonly number[] | Uint8Array): Uint8Array => {
+  const length = new Uint8Array(4);
+  new DataView(length.buffer).setUint32(0, footer.length, true);
+  return Buffer.concat([
+    Buffer.from('PAR1'),
+    new Uint8Array(400),
+    Uint8Array.from(footer),
+    length,
+    Buffer.from('PAR1'),
+  ]);
+};
+/** The bytes of a file's footer. */
+export const footerOf = (file: Uint8Array): Uint8Array => {
+  const length = new DataView(file.buffer, file.byteOffset).getUint32(file.length - 8, true);
+  return file.subarray(file.length - 8 - length, file.length - 8);
+};

@@ -8,15 +8,12 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join as joinPath } from 'node:path';
 import { test } from 'node:test';
-import type { DecodeEnvironment } from '../column/environment.ts';
-import type { ChunkSpec } from '../column/spec.ts';
 import { DecodeError, type DecodeErrorCode } from '../errors.ts';
 import { Converted, Physical } from '../format/enums.ts';
-import { buildFields, pathsOf } from '../format/field-tree.ts';
-import { footerFile, INT64, NUMBERS, STRING } from './bad-input-files.ts';
+import { bytesFrom, footerFile, footerOf, INT64, NUMBERS, STRING, withFooterBytes } from './bad-input-files.ts';
 import { BAD_CHUNKS } from './bad-input-pages.ts';
-import { makeEnvironments, runChunk } from './chunk-run.ts';
-import { metadataOf, runNested } from './nested-run.ts';
+import { readWhole } from './bad-input-read.ts';
+import { makeEnvironments } from './chunk-run.ts';
 import type { Tree, Value } from './thrift-twin.ts';
 import { type ChunkPlan, type WriterColumn, writeFile } from './writer/index.ts';
 
@@ -36,69 +33,9 @@ interface BadClass {
 }
 
 const { wasm, scalar, pool } = makeEnvironments(64 << 20);
-
-/** Reads every chunk. Throws what reading it throws. */
-function read(environment: DecodeEnvironment, bytes: Uint8Array): void {
-  const metadata = metadataOf(bytes);
-  const paths = pathsOf(buildFields(metadata.root, metadata.leaves));
-  for (const group of metadata.rowGroups) {
-    for (const [k, chunk] of [...group.columns].entries()) {
-      const leaf = metadata.leaves[k]!;
-      if (chunk.encrypted) throw new DecodeError('ENCRYPTED', 'the column is encrypted');
-      if (chunk.broken !== undefined) throw new DecodeError('METADATA', chunk.broken);
-      const { above, slot } = paths.get(k)!;
-      const spec: ChunkSpec = {
-        columnName: leaf.name,
-        physical: leaf.type as Physical,
-        typeLength: leaf.typeLength,
-        maxDefinitionLevel: leaf.maxDefinitionLevel,
-        codec: chunk.codec as ChunkSpec['codec'],
-        numValues: chunk.numValues,
-        byteLength: chunk.bytes.end - chunk.bytes.start,
-        fileOffset: chunk.bytes.start,
-        uncompressedBytes: chunk.totalUncompressedSize,
-        utf8: leaf.logicalType?.kind === 'STRING',
-        bytesOutput: 'values',
-        windowRows: 4096,
-      };
-      const nested = {
-        maxRepetitionLevel: leaf.maxRepetitionLevel,
-        nodes: above,
-        leafSlot: slot,
-        rowsHint: group.numRows,
-      };
-      const body = bytes.subarray(chunk.bytes.start, chunk.bytes.end);
-      if (above.length === 0) runChunk(environment, spec, body);
-      else runNested(environment, { ...spec, nested }, body);
-    }
-  }
-}
-
 const sound = footerFile(() => {});
-const bytesFrom = (file: Uint8Array, change: (bytes: Uint8Array) => void): Uint8Array => {
-  const changed = Uint8Array.from(file);
-  change(changed);
-  return changed;
-};
 const lengthField = (value: number) =>
   bytesFrom(sound, (bytes) => new DataView(bytes.buffer).setUint32(bytes.length - 8, value, true));
-/** The sound file with other bytes in the place of its footer. */
-const withFooterBytes = (footer: readonly number[] | Uint8Array): Uint8Array => {
-  const length = new Uint8Array(4);
-  new DataView(length.buffer).setUint32(0, footer.length, true);
-  return Buffer.concat([
-    Buffer.from('PAR1'),
-    new Uint8Array(400),
-    Uint8Array.from(footer),
-    length,
-    Buffer.from('PAR1'),
-  ]);
-};
-const footerOf = (file: Uint8Array): Uint8Array => {
-  const length = new DataView(file.buffer, file.byteOffset).getUint32(file.length - 8, true);
-  return file.subarray(file.length - 8 - length, file.length - 8);
-};
-
 /** A file whose footer was changed; `chunk` is the first one's metadata. */
 const footer = (name: string, comes: Comes, change: (tree: Tree, chunk: Tree, element: Tree) => void): Case => ({
   name,
@@ -417,10 +354,10 @@ for (const { name, cases } of CLASSES) {
     test(`${name}: ${one.name}`, () => {
       const bytes = typeof one.bytes === 'function' ? one.bytes() : one.bytes;
       for (const environment of [wasm, scalar]) {
-        if (one.comes === 'rows') read(environment, bytes);
+        if (one.comes === 'rows') readWhole(environment, bytes);
         else {
           assert.throws(
-            () => read(environment, bytes),
+            () => readWhole(environment, bytes),
             (error) => {
               assert.ok(error instanceof DecodeError, String((error as Error)?.stack));
               assert.equal(error.code, one.comes, error.message);
@@ -429,7 +366,7 @@ for (const { name, cases } of CLASSES) {
           );
         }
         assert.equal(pool.usedBytes, 0, 'nothing is left in the pool');
-        read(environment, sound);
+        readWhole(environment, sound);
       }
     });
   }
