@@ -5,7 +5,7 @@ import { ChunkDecoder } from '../column/chunk-decoder.ts';
 import { Codec, Encoding, Physical } from '../format/enums.ts';
 import { BLOCK_BYTES, EXPANDED_BYTES_MAX, MEMORY_BYTES_MIN } from '../limits.ts';
 import { Pool } from '../pool/pool.ts';
-import { columnOf, type Kind, kindOf, makePlan, makeValues, type Way } from './chunk-cases.ts';
+import { columnOf, type Kind, kindOf, makePlan, makeValues, type Way, waysOf } from './chunk-cases.ts';
 import { assertDecodes, expectedValues, makeEnvironments, randomFeed, runChunk, specOf } from './chunk-run.ts';
 import { seededRandom } from './random.ts';
 import { type ChunkPlan, type ColumnValue, type PagePlan, writeChunk } from './writer/index.ts';
@@ -78,6 +78,22 @@ test('the same for a dictionary-encoded page, of both versions', () => {
   }
 });
 
+test('the same for delta integers, delta lengths once they are there, and joined streams', () => {
+  const rows = 20_000;
+  for (const [kind, encoding, least] of [
+    ['int64', Encoding.DELTA_BINARY_PACKED, 0.4],
+    ['int32', Encoding.DELTA_BINARY_PACKED, 0.4],
+    ['string', Encoding.DELTA_LENGTH_BYTE_ARRAY, 0.3],
+    ['string', Encoding.DELTA_BYTE_ARRAY, 0.2],
+  ] as const) {
+    for (const codec of [Codec.UNCOMPRESSED, Codec.SNAPPY]) {
+      const values = freshValues(kindOf(kind), -1, rows, rows);
+      const out = rowsAtHalf({ column: columnOf(kindOf(kind), false), values, codec, pages: [{ encoding }] });
+      assert.ok(out > rows * least, `${kind}, encoding ${encoding}, codec ${codec}: ${out} rows`);
+    }
+  }
+});
+
 test('a chunk whose last page is incomplete keeps back no more than the rows that need the missing bytes', () => {
   const values = Array.from({ length: 1000 }, (_, i) => BigInt(i));
   const plan = { column: columnOf(kindOf('int64'), false), values, pages: [{}] };
@@ -118,8 +134,10 @@ test('windows that can not take the next string end early, with the validity of 
     const rows = 200 + random.below(700);
     const pageRows = [10, 64, 100, 5000][turn % 4]!;
     const pages: PagePlan[] = [];
+    const encodings = [Encoding.PLAIN, Encoding.DELTA_LENGTH_BYTE_ARRAY, Encoding.DELTA_BYTE_ARRAY];
     for (let row = 0; row < rows; row += pageRows) {
-      pages.push({ rows: Math.min(pageRows, rows - row), version: turn % 2 === 0 ? 1 : 2 });
+      const encoding = encodings[(turn + (turn % 3 === 0 ? pages.length : 0)) % 3]!;
+      pages.push({ rows: Math.min(pageRows, rows - row), version: turn % 2 === 0 ? 1 : 2, encoding });
     }
     const column = { name: 's', physical: Physical.BYTE_ARRAY, optional: nulls >= 0 };
     const windowRows = [33, 128, 1000][turn % 3]!;
@@ -186,11 +204,20 @@ test('short of memory at every allocation, then goes on with the same values', (
     ['string', 'fallback', Codec.BROTLI, 2],
     ['string', 'fallback', Codec.UNCOMPRESSED, 1],
     ['binary', 'dictionary', Codec.LZ4_RAW, 2],
+    ['int64', 'delta', Codec.UNCOMPRESSED, 1],
+    ['int32', 'delta', Codec.SNAPPY, 2],
+    ['string', 'delta lengths', Codec.LZ4, 1],
+    ['string', 'delta bytes', Codec.SNAPPY, 2],
+    ['binary', 'delta bytes', Codec.UNCOMPRESSED, 1],
+    ['fixed16', 'delta bytes', Codec.ZSTD, 2],
+    ['double', 'split', Codec.UNCOMPRESSED, 1],
+    ['fixed3', 'split', Codec.SNAPPY, 2],
   ];
   for (const [kind, way, codec, version] of shapes) {
     for (const nulls of [-1, 40]) {
       for (const bytesOutput of ['values', 'dictionary'] as const) {
-        const shape = { kind: kindOf(kind), nulls, way, codec, version, rows: 5000, pageRows: 1800 };
+        const bitPackedLevels = bytesOutput === 'values';
+        const shape = { kind: kindOf(kind), nulls, way, codec, version, rows: 5000, pageRows: 1800, bitPackedLevels };
         const plan = makePlan(random, { ...shape, runs: 'auto', distinct: 700 });
         let hog = 0;
         let hogBytes = 0;
@@ -305,7 +332,8 @@ test('closing midway, at any segment or while waiting for input, leaves nothing 
   class Stop extends Error {}
   for (let turn = 0; turn < 150; turn++) {
     const kind = kindOf(['string', 'int64', 'fixed16', 'boolean', 'binary'][turn % 5]!);
-    const way = kind.name === 'boolean' ? 'runs' : 'fallback';
+    const ways = waysOf(kind);
+    const way = turn % 2 === 0 && kind.name !== 'boolean' ? 'fallback' : ways[random.below(ways.length)]!;
     const codec = [Codec.UNCOMPRESSED, Codec.SNAPPY, Codec.ZSTD][turn % 3]!;
     const shape = { kind, nulls: 30, way, codec, rows: 600, pageRows: 0, runs: 'mixed', distinct: 100 } as const;
     const plan = makePlan(random, { ...shape, version: turn % 2 === 0 ? 1 : 2 });
