@@ -6,7 +6,9 @@ import { brotliDecompressSync, crc32, gunzipSync, zstdDecompressSync } from 'nod
 import { uncompressSync as lz4UncompressSync } from 'lz4-napi';
 import { uncompressSync as snappyUncompressSync } from 'snappy';
 import { Codec, PageType } from '../decode/format/enums.ts';
+import type { LeafColumn } from '../decode/format/metadata.ts';
 import { parsePageHeader } from '../decode/format/page-header.ts';
+import { parseFooter } from '../decode/format/parse-footer.ts';
 import { FILE_META_DATA, PAGE_HEADER } from '../decode/tests/parquet-tables.ts';
 import { readStruct, type Tree, type Value, writeStruct } from '../decode/tests/thrift-twin.ts';
 import { compress, join, u32 } from '../decode/tests/writer/index.ts';
@@ -20,6 +22,9 @@ export interface Page {
   readonly end: number;
   readonly header: Tree;
   readonly codec: number;
+  /** Of its column: whether its pages have such levels. */
+  readonly repeats: boolean;
+  readonly isDefined: boolean;
 }
 
 export interface Dissected {
@@ -43,7 +48,8 @@ export function dissect(bytes: Uint8Array): Dissected | undefined {
     const footerStart = bytes.length - 8 - view.getUint32(bytes.length - 8, true);
     if (footerStart < 4) return undefined;
     const footer = readStruct(FILE_META_DATA, bytes.subarray(footerStart, bytes.length - 8));
-    return { bytes, footerStart, footer, pages: findPages(bytes, footer, footerStart) };
+    const { leaves } = parseFooter(bytes.subarray(footerStart, bytes.length - 8), bytes.length);
+    return { bytes, footerStart, footer, pages: findPages(bytes, footer, footerStart, leaves) };
   } catch {
     return undefined;
   }
@@ -59,7 +65,7 @@ function chunksOf(footer: Tree): { group: number; column: number; chunk: Tree; m
   );
 }
 
-function findPages(bytes: Uint8Array, footer: Tree, footerStart: number): Page[] {
+function findPages(bytes: Uint8Array, footer: Tree, footerStart: number, leaves: readonly LeafColumn[]): Page[] {
   const pages: Page[] = [];
   for (const { group, column, meta } of chunksOf(footer)) {
     const data = Number(meta.data_page_offset ?? 0);
@@ -78,7 +84,18 @@ function findPages(bytes: Uint8Array, footer: Tree, footerStart: number): Page[]
       const pageEnd = body + header.compressedSize;
       if (pageEnd > end) break;
       const tree = readStruct(PAGE_HEADER, bytes.subarray(at, body));
-      pages.push({ group, column, start: at, body, end: pageEnd, header: tree, codec: Number(meta.codec ?? 0) });
+      const { maxRepetitionLevel = 0, maxDefinitionLevel = 0 } = leaves[column] ?? {};
+      pages.push({
+        group,
+        column,
+        start: at,
+        body,
+        end: pageEnd,
+        header: tree,
+        codec: Number(meta.codec ?? 0),
+        repeats: maxRepetitionLevel > 0,
+        isDefined: maxDefinitionLevel > 0,
+      });
       at = pageEnd;
     }
   }
@@ -134,6 +151,41 @@ function shift(tree: Tree, names: readonly string[], start: number, by: bigint):
 export function headerBytes(header: Tree): Uint8Array {
   return writeStruct(PAGE_HEADER, header);
 }
+
+/** Half-open. */
+export type Span = readonly [start: number, end: number];
+
+export interface PageSpans {
+  /** Runs of levels, without their lengths, in the uncompressed levels of V2 pages or at the start of the plain bytes. */
+  readonly levels: readonly Span[];
+  /** In the plain bytes. */
+  readonly values: Span;
+}
+
+/** Where in a page's parts levels and values lie, as far as their lengths are right. */
+export function spansOf(page: Page, { levels, plain }: PageParts): PageSpans {
+  const v2 = page.header.data_page_header_v2 as Tree | undefined;
+  if (v2 !== undefined) {
+    const middle = Number(v2.repetition_levels_byte_length ?? 0);
+    return {
+      levels: [[0, middle] as const, [middle, levels.length] as const].filter(isSome),
+      values: [0, plain.length],
+    };
+  }
+  const found: Span[] = [];
+  let at = 0;
+  const isData = page.header.type === PageType.DATA_PAGE;
+  for (const has of [page.repeats, page.isDefined]) {
+    if (!isData || !has || at + 4 > plain.length) continue;
+    const end = at + 4 + new DataView(plain.buffer, plain.byteOffset).getUint32(at, true);
+    if (end > plain.length) break;
+    found.push([at + 4, end]);
+    at = end;
+  }
+  return { levels: found.filter(isSome), values: [at, plain.length] };
+}
+
+const isSome = ([start, end]: Span): boolean => end > start;
 
 export interface PageParts {
   /** V2: levels, which are not compressed. */

@@ -18,6 +18,9 @@ import {
   headerBytes,
   openPage,
   type Page,
+  type PageParts,
+  type Span,
+  spansOf,
   splice,
   withFooter,
 } from './fuzz-dissect.ts';
@@ -51,22 +54,27 @@ export function makeMutant(random: SeededRandom, bases: Bases): Mutant {
   return { bytes, base, changes };
 }
 
-const KINDS: readonly (readonly [name: string, change: Change])[] = [
-  ['bytes', (random, { bytes }) => damage(random, bytes)],
-  ['bytes of pages', damagePages],
-  ['bytes of the footer', (random, file) => withFooter(file, damage(random, ownFooter(file)))],
-  ['fields of the footer', changeFooter],
-  ['fields of the footer', changeFooter],
-  ['fields of the footer', changeFooter],
-  ['page header', changePageHeader],
-  ['page header', changePageHeader],
-  ['page content', changeContent],
-  ['page content', changeContent],
-  ['page content', changeContent],
-  ['order of pages', changeOrder],
-  ['tail', changeTail],
-];
+/** Of a file that is as it was: how it is scanned must make no difference. */
+export const UNCHANGED = 'nothing';
+
+/** How often in so many changes; most of what damages a file's frame is found at once, what lies in pages is not. */
+const KINDS: readonly (readonly [name: string, change: Change])[] = weighted([
+  [1, 'bytes', (random, { bytes }) => damage(random, bytes)],
+  [2, 'bytes of pages', damagePages],
+  [1, 'bytes of the footer', (random, file) => withFooter(file, damage(random, ownFooter(file)))],
+  [4, 'fields of the footer', changeFooter],
+  [4, 'page header', changePageHeader],
+  [7, 'page content', changeContent],
+  [7, 'levels', changeLevels],
+  [3, 'order of pages', changeOrder],
+  [1, 'tail', changeTail],
+  [1, UNCHANGED, (_, { bytes }) => bytes],
+]);
 const ANY = KINDS.slice(0, 1);
+
+function weighted(kinds: readonly (readonly [times: number, name: string, change: Change])[]) {
+  return kinds.flatMap(([times, name, change]) => Array.from({ length: times }, () => [name, change] as const));
+}
 
 const ownFooter = ({ bytes, footerStart }: Dissected): Uint8Array => bytes.subarray(footerStart, bytes.length - 8);
 
@@ -200,28 +208,57 @@ function changePageHeader(random: SeededRandom, file: Dissected): Uint8Array {
   })(random, file);
 }
 
+/** Levels or values of a page below its compression; the lengths around them stay right, mostly. */
 function changeContent(random: SeededRandom, file: Dissected): Uint8Array {
-  return onPage((_, __, page) => {
-    const parts = openPage(file, page);
-    const crc = random.below(8) > 0;
-    if (parts === undefined) {
-      const body = damage(random, file.bytes.subarray(page.body, page.end));
-      const raw = { levels: body, plain: new Uint8Array(0), isCompressed: false };
-      return splice(file, page, [page.start, page.end], closePage(page, raw, crc));
-    }
-    const inLevels = parts.levels.length > 0 && random.below(2) === 0;
-    const made = inLevels
-      ? { ...parts, levels: sameLength(random, parts.levels) }
-      : { ...parts, plain: damageStart(random, parts.plain) };
-    return splice(file, page, [page.start, page.end], closePage(page, made, crc));
-  })(random, file);
+  return onPage((_, __, page) =>
+    rewrite(random, file, page, (parts) => {
+      if (random.below(4) === 0) return { ...parts, plain: damageStart(random, parts.plain) };
+      return { ...parts, plain: changeWithin(random, parts.plain, spansOf(page, parts).values) };
+    }),
+  )(random, file);
 }
 
-/** Levels of V2 pages keep their length, which the header tells. */
-function sameLength(random: SeededRandom, levels: Uint8Array): Uint8Array {
-  const same = new Uint8Array(levels.length);
-  same.set(damage(random, levels).subarray(0, same.length));
-  return same;
+function changeLevels(random: SeededRandom, file: Dissected): Uint8Array {
+  const pages = file.pages.filter(({ repeats, isDefined }) => repeats || isDefined);
+  if (pages.length === 0) return changeContent(random, file);
+  const page = pick(random, pages);
+  return rewrite(random, file, page, (parts) => {
+    const { levels } = spansOf(page, parts);
+    if (levels.length === 0) return { ...parts, plain: damageStart(random, parts.plain) };
+    const span = pick(random, levels);
+    if (parts.levels.length > 0) return { ...parts, levels: changeWithin(random, parts.levels, span) };
+    return { ...parts, plain: changeWithin(random, parts.plain, span) };
+  });
+}
+
+function rewrite(
+  random: SeededRandom,
+  file: Dissected,
+  page: Page,
+  change: (parts: PageParts) => PageParts,
+): Uint8Array {
+  const crc = random.below(8) > 0;
+  const parts = openPage(file, page);
+  if (parts !== undefined) return splice(file, page, [page.start, page.end], closePage(page, change(parts), crc));
+  const body = damage(random, file.bytes.subarray(page.body, page.end));
+  const raw = { levels: body, plain: new Uint8Array(0), isCompressed: false };
+  return splice(file, page, [page.start, page.end], closePage(page, raw, crc));
+}
+
+/** A few bytes or bits of a span, or a piece of it over another; nothing moves. */
+function changeWithin(random: SeededRandom, bytes: Uint8Array, [start, end]: Span): Uint8Array {
+  const changed = Uint8Array.from(bytes);
+  if (end <= start) return changed;
+  for (let left = 1 + random.below(3); left > 0; left--) {
+    const at = start + random.below(random.below(2) === 0 ? Math.min(end - start, 8) : end - start);
+    const what = random.below(6);
+    if (what === 0) changed[at] = pick(random, [0, 1, 2, 3, 31, 32, 33, 64, 65, 127, 128, 129, 254, 255]);
+    else if (what === 1) changed[at] = random.below(256);
+    else if (what === 2 && at + 4 <= end) new DataView(changed.buffer).setInt32(at, pick(random, EDGES), true);
+    else if (what === 3) changed.copyWithin(at, start + random.below(end - start), end);
+    else changed[at]! ^= 1 << random.below(8);
+  }
+  return changed.subarray(0, bytes.length);
 }
 
 /** Lengths, widths and run headers stand at the start of things: more often there. */

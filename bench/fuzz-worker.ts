@@ -4,7 +4,7 @@
  */
 import { DecodeError, FetchError, ScanEngine } from '../daemon/index.ts';
 import { Bases, randomOf } from './fuzz-bases.ts';
-import { makeMutant } from './fuzz-mutants.ts';
+import { makeMutant, UNCHANGED } from './fuzz-mutants.ts';
 import { type Outcome, randomMode, type ScanMode, scanOutcome } from './fuzz-scan.ts';
 
 export interface FuzzOrder {
@@ -67,7 +67,8 @@ async function run({ seed, folder, from, to, step, trip }: FuzzOrder): Promise<v
     try {
       const outcome = await scanOutcome(engine, bytes, mode);
       count(counts, outcome);
-      if (random.below(6) === 0) await checkAgain(engine, bytes, mode, outcome);
+      const unchanged = changes.every((change) => change === UNCHANGED);
+      if (unchanged || random.below(5) === 0) await checkAgain(engine, bytes, mode, outcome);
     } catch (error) {
       finding(`${changes.join(', ')} of ${base.name}: ${describe(error)}`);
     }
