@@ -282,7 +282,9 @@ export class ChunkDecoder {
     const word = state >>> 2;
     u32[word + (LEVELS.wanted >>> 2)] = take;
     const end = u32[word + (LEVELS.srcEnd >>> 2)]!;
-    const code = kernels.levelBitmap(state, Math.min(open.page.levelMark, end));
+    const mark = open.page.levelMark;
+    if (mark < u32[word + (LEVELS.ip >>> 2)]!) return 'input'; // what comes before is still arriving
+    const code = kernels.levelBitmap(state, Math.min(mark, end));
     if (code < 0) throw kernelError('LEVELS', code, 'definition levels');
     const rows = take - u32[word + (LEVELS.wanted >>> 2)]!;
     window.rows += rows;

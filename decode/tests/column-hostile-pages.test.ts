@@ -151,6 +151,15 @@ for (const [name, value] of [
     says: new RegExp(`levels take .*${value}`),
   });
 }
+test('V2 page of a flat column with repetition levels, which are stepped over whenever they arrive', () => {
+  const page: PagePlan = { version: 2, repetition: () => Uint8Array.of(1, 2, 3, 4, 5) };
+  for (const environment of [environments.wasm, environments.scalar]) {
+    for (const step of [1, 2, 30]) {
+      const feed = { borders: [], early: true, next: (arrived: number) => arrived + step };
+      assertDecodes(environment, gaps(page), {}, { feed });
+    }
+  }
+});
 refuses('V2 page whose levels take more than its uncompressed size', {
   plan: gaps({ version: 2, ...field('uncompressed_page_size', 3) }),
   code: 'PAGE_HEADER',
