@@ -6,7 +6,12 @@ import { createInterface } from 'node:readline';
 import { CommandError } from '../errors.ts';
 import { SERVER_READY_MS } from './limits.ts';
 
-const COMMAND = join(import.meta.dirname, '../bin/qanat.mjs');
+/** The command is not compiled: it stands where it does, beside the sources or beside what was made of them. */
+const COMMAND = join(
+  import.meta.dirname,
+  import.meta.filename.endsWith('.ts') ? '..' : '../../../daemon',
+  'bin/qanat.mjs',
+);
 
 export class ServerProcess {
   /** host:port of its queue pairs. */
