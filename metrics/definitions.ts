@@ -1,0 +1,234 @@
+/**
+ * Every metric, once: its name, unit, labels, help and stability. Whoever measures names a metric by its definition
+ * here, never by a text of its own; METRICS.md is made from this. Names begin with the stage that they are about.
+ */
+import { DECODERS_MAX } from './limits.ts';
+import type { LabelRules, MetricDefinition, MetricKind, Side, Stability, Unit } from './metric.ts';
+
+/** Completion statuses of the wire protocol. */
+const STATUSES = [
+  'SUCCESS',
+  'LOC_LEN_ERR',
+  'LOC_QP_OP_ERR',
+  'LOC_PROT_ERR',
+  'WR_FLUSH_ERR',
+  'BAD_RESP_ERR',
+  'REM_INV_REQ_ERR',
+  'REM_ACCESS_ERR',
+  'REM_OP_ERR',
+  'RETRY_EXC_ERR',
+  'RNR_RETRY_EXC_ERR',
+  'FATAL_ERR',
+  'RESP_TIMEOUT_ERR',
+  'other',
+] as const;
+
+const DECODER = { below: DECODERS_MAX } as const;
+
+/** From a read in memory over loopback to one that a stall timer ends. */
+const SECONDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30];
+
+/** From a page header to the largest merged request; powers of four. */
+const BYTES = [256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216];
+
+interface Details<L extends LabelRules> {
+  readonly labels?: L;
+  readonly stability?: Stability;
+}
+
+/** Makes the definitions of one side. */
+function forSides(...sides: Side[]) {
+  const make =
+    <K extends MetricKind>(kind: K) =>
+    <const L extends LabelRules = Record<never, never>>(
+      name: string,
+      unit: Unit,
+      help: string,
+      { labels, stability = 'stable' }: Details<L> = {},
+    ) => ({ kind, name, unit, help, stability, sides, labels: labels ?? ({} as L) });
+  const histogram = (name: string, unit: 'seconds' | 'bytes', help: string) => ({
+    ...make('histogram')(name, unit, help),
+    buckets: unit === 'seconds' ? SECONDS : BYTES,
+  });
+  return { counter: make('counter'), gauge: make('gauge'), histogram };
+}
+
+const server = forSides('server');
+const client = forSides('client');
+const both = forSides('server', 'client');
+
+export const METRICS = {
+  // serve: the storage server
+  serveQueuePairs: server.gauge('qanat_serve_queue_pairs', 'count', 'Connections by the state of their queue pair.', {
+    labels: { state: ['handshake', 'serving', 'closing', 'ended'] },
+  }),
+  serveConnections: server.counter('qanat_serve_connections_total', 'count', 'Connections accepted.'),
+  serveRejected: server.counter(
+    'qanat_serve_rejected_connections_total',
+    'count',
+    'Connections ended by the server: refused in the handshake, speaking something else (garbage), not taking their bytes (stalled).',
+    { labels: { reason: ['refused', 'garbage', 'stalled'] } },
+  ),
+  serveCompletions: server.counter('qanat_serve_completions_total', 'count', 'READs completed, by status.', {
+    labels: { status: STATUSES },
+  }),
+  serveReadSeconds: server.histogram(
+    'qanat_serve_read_seconds',
+    'seconds',
+    'Time from the arrival of a READ that succeeded until its last bytes were handed to the socket.',
+  ),
+  serveReadBytes: server.histogram('qanat_serve_read_bytes', 'bytes', 'Sizes of READs that succeeded.'),
+  servePayload: server.counter('qanat_serve_payload_bytes_total', 'bytes', 'Bytes of the region handed to sockets.'),
+  serveSent: server.counter(
+    'qanat_serve_sent_bytes_total',
+    'bytes',
+    'Bytes handed to sockets in answers to READs, frame headers included.',
+  ),
+  serveReadsQueued: server.gauge('qanat_serve_reads_queued', 'count', 'READs accepted and not planned into a burst.'),
+  serveQueuePairsWaiting: server.gauge(
+    'qanat_serve_queue_pairs_waiting',
+    'count',
+    'Queue pairs that wait for their turn to read from storage.',
+  ),
+  serveBursts: server.gauge('qanat_serve_bursts', 'count', 'Bursts that are read from storage or sent.', {
+    labels: { stage: ['reading', 'sending'] },
+  }),
+  serveSlabs: server.gauge('qanat_serve_slabs', 'count', 'Send buffers in use: large ones are shared and limited.', {
+    labels: { size: ['small', 'large'] },
+  }),
+  serveSlabsLimit: server.gauge('qanat_serve_slabs_limit', 'count', 'Large send buffers there may be.'),
+  serveOpenFiles: server.gauge('qanat_serve_open_files', 'count', 'Served files that are open.'),
+  serveFiles: server.gauge('qanat_serve_region_files', 'count', 'Files in the region.'),
+  serveFileBytes: server.gauge('qanat_serve_region_file_bytes', 'bytes', 'Bytes of the files in the region.'),
+  serveRegionBytes: server.gauge('qanat_serve_region_bytes', 'bytes', 'Bytes of the region, directory included.'),
+
+  // fetch: requests of clients
+  fetchQueuePairs: client.gauge('qanat_fetch_queue_pairs', 'count', 'Queue pairs to servers, by state.', {
+    labels: { state: ['RESET', 'INIT', 'RTR', 'RTS', 'ERR'] },
+  }),
+  fetchCompletions: client.counter('qanat_fetch_completions_total', 'count', 'READs completed, by status.', {
+    labels: { status: STATUSES },
+  }),
+  fetchRequests: client.counter(
+    'qanat_fetch_requests_total',
+    'count',
+    'Requests sent: READs to a server, reads of local files; a large one of those below is several of them.',
+  ),
+  fetchSeconds: client.histogram(
+    'qanat_fetch_request_seconds',
+    'seconds',
+    'Time of a planned request for column chunks from asking to its last byte, retries included.',
+  ),
+  fetchBytes: client.histogram('qanat_fetch_request_bytes', 'bytes', 'Sizes of planned requests for column chunks.'),
+  fetchReads: client.gauge('qanat_fetch_reads', 'count', 'Reads of sources: waiting for their turn, or under way.', {
+    labels: { state: ['waiting', 'active'] },
+  }),
+  fetchWireBytes: client.counter(
+    'qanat_fetch_wire_bytes_total',
+    'bytes',
+    'Payload bytes that came from sources: used + wasted + those that are undecided.',
+  ),
+  fetchUsedBytes: client.counter(
+    'qanat_fetch_used_bytes_total',
+    'bytes',
+    'Bytes that came and were used: decoded column chunks, metadata (footers, directories), and raw bytes of whole files (cp).',
+    { labels: { use: ['chunk', 'metadata'] } },
+  ),
+  fetchWastedBytes: client.counter(
+    'qanat_fetch_wasted_bytes_total',
+    'bytes',
+    'Bytes that came for nothing: gaps that requests read over, row groups ahead that nobody asked for in the end ' +
+      '(speculation) or that had to make room (evicted), reads given up (cancelled), and what the transport threw away (discarded).',
+    { labels: { reason: ['gap', 'speculation', 'cancelled', 'evicted', 'discarded'] } },
+  ),
+  fetchUndecidedBytes: client.gauge(
+    'qanat_fetch_undecided_bytes',
+    'bytes',
+    'Bytes that came and are not entered as used or wasted yet: their request is still in memory.',
+  ),
+  fetchRetries: client.counter('qanat_fetch_retries_total', 'count', 'Reads and listings tried again.'),
+  fetchReconnects: client.counter('qanat_fetch_reconnects_total', 'count', 'Connections made again after a loss.'),
+  fetchSources: client.gauge('qanat_fetch_sources', 'count', 'Sources that are open.'),
+
+  // prefetch: row groups ahead
+  prefetchDepth: client.gauge(
+    'qanat_prefetch_depth',
+    'count',
+    'Row groups that open scans keep in flight at most, the one being read included; the largest of the scans.',
+  ),
+  prefetchInFlight: client.gauge('qanat_prefetch_row_groups_in_flight', 'count', 'Row groups in flight.'),
+  prefetchRowGroups: client.counter(
+    'qanat_prefetch_row_groups_total',
+    'count',
+    'Row groups by what was there of them when their turn came: all their bytes (hit), some (part), none (miss).',
+    { labels: { outcome: ['hit', 'part', 'miss'] } },
+  ),
+  prefetchEvictions: client.counter(
+    'qanat_prefetch_evictions_total',
+    'count',
+    'Row groups given up for want of memory and fetched again.',
+  ),
+
+  // pool: the memory budget
+  poolCapacity: client.gauge('qanat_pool_capacity_bytes', 'bytes', 'The memory budget (--memory).'),
+  poolUsed: client.gauge(
+    'qanat_pool_used_bytes',
+    'bytes',
+    'Memory in use: in flight, buffered, decoded, not released.',
+  ),
+  poolPeak: client.gauge('qanat_pool_peak_bytes', 'bytes', 'Most memory that was in use at a time.'),
+
+  // scan: what consumers get
+  scanOpen: client.gauge('qanat_scan_open', 'count', 'Scans that are open.'),
+  scans: client.counter('qanat_scan_ended_total', 'count', 'Scans that have ended, by how.', {
+    labels: { outcome: ['complete', 'closed', 'failed'] },
+  }),
+  scanRows: client.counter('qanat_scan_rows_total', 'count', 'Rows handed to consumers.'),
+  scanBatches: client.counter('qanat_scan_batches_total', 'count', 'Batches handed to consumers.'),
+  scanRowGroups: client.counter('qanat_scan_row_groups_total', 'count', 'Row groups read to their end.'),
+  scanWaited: client.counter('qanat_scan_waited_seconds_total', 'seconds', 'Time that consumers waited for a batch.'),
+
+  // decode: decoder threads
+  decodeDecoders: client.gauge('qanat_decode_decoders', 'count', 'Decoder threads.'),
+  decodeFlows: client.gauge('qanat_decode_flows', 'count', 'Column chunks that are open on a decoder.', {
+    labels: { decoder: DECODER },
+  }),
+  decodeRunning: client.gauge(
+    'qanat_decode_occupancy',
+    'count',
+    "Slots of a decoder's queue that are taken: column chunks asked for their next values; there are 64.",
+    { labels: { decoder: DECODER } },
+  ),
+  decodeWaiting: client.gauge(
+    'qanat_decode_queue_length',
+    'count',
+    'Column chunks that wait for a slot of their decoder.',
+    { labels: { decoder: DECODER } },
+  ),
+
+  // the endpoint and the process
+  httpRequests: both.counter('qanat_http_requests_total', 'count', 'Requests to this endpoint, by status.', {
+    labels: { code: ['200', '404', '405', '503', 'other'] },
+  }),
+  collectSeconds: both.gauge(
+    'qanat_metrics_collect_seconds',
+    'seconds',
+    'Time that the scrape before this one took to gather its figures.',
+  ),
+  buildInfo: both.gauge('qanat_build_info', 'info', 'Always 1; the version of Qanat and of Node.js as labels.', {
+    labels: { version: 'text', node: 'text' },
+  }),
+  processCpu: both.counter('process_cpu_seconds_total', 'seconds', 'Processor time, user and system, all threads.'),
+  processStart: both.gauge('process_start_time_seconds', 'seconds', 'When the process started, seconds since 1970.'),
+  processResident: both.gauge('process_resident_memory_bytes', 'bytes', 'Resident memory.'),
+  processOpenFds: both.gauge('process_open_fds', 'count', 'Open file descriptors.'),
+  processMaxFds: both.gauge('process_max_fds', 'count', 'File descriptors there may be.'),
+  heapUsed: both.gauge('nodejs_heap_size_used_bytes', 'bytes', "JavaScript heap in use, the main thread's."),
+  external: both.gauge('nodejs_external_memory_bytes', 'bytes', 'Memory of buffers outside the JavaScript heap.'),
+  loopSeconds: both.counter('nodejs_eventloop_seconds_total', 'seconds', 'Time of the main thread.', {
+    labels: { state: ['active', 'idle'] },
+  }),
+};
+
+/** Every definition, in the order of METRICS.md. */
+export const DEFINITIONS: readonly MetricDefinition[] = Object.values(METRICS);

@@ -1,0 +1,7 @@
+/** What other folders may use of metrics/. */
+export { BucketCounts } from './bucket-counts.ts';
+export { METRICS } from './definitions.ts';
+export { type EndpointOptions, type MetricsEndpoint, startMetricsEndpoint } from './endpoint.ts';
+export { MetricsError } from './errors.ts';
+export { processCollector } from './process-metrics.ts';
+export { type Collector, MetricsRegistry, type Samples } from './registry.ts';
