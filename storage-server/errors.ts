@@ -3,6 +3,10 @@ export type ServeErrorCode =
   | 'ROOT' // a root does not exist, can't be read or has no usable name
   | 'NAMES' // two roots would appear under the same name
   | 'LIMIT' // more files than a region may hold, or a limit that makes no sense
+  | 'PIN' // files do not fit in the memory that they may be pinned in
+  | 'CHANGED' // a file changed while it was being pinned or packed
+  | 'PACKED' // a packed file is not what it says, or is damaged
+  | 'OUTPUT' // a packed file can't be written
   | 'LISTEN'; // the address can't be listened on
 
 export class ServeError extends Error {

@@ -16,6 +16,19 @@ export const SHARED_BURST_BYTES = FRAME_HEADER_BYTES + 256 * 1024;
 /** Smallest piece that a READ is cut into to fill up a slab, bytes: below it a frame costs more than it brings. */
 export const PIECE_BYTES_MIN = 32 * 1024;
 
+/**
+ * Payloads of pinned files up to this are copied behind their headers, bytes: below it a part of its own in a write
+ * costs more than a copy.
+ */
+export const COPIED_PAYLOAD_BYTES_MAX = 16 * 1024;
+
+/** One piece of the memory that files are pinned in, bytes: large ones are few, and none asks for more at once than this. */
+export const PINNED_CHUNK_BYTES = 1024 * 1024 * 1024;
+
+/** Bytes, and pieces of files, read at a time to pin or to pack them: keeps storage busy, bounds descriptors. */
+export const LOAD_BYTES = 8 * 1024 * 1024;
+export const LOAD_PIECES = 128;
+
 /** Free slabs that are kept for the next burst rather than left to the collector. */
 export const FREE_SLABS_KEPT = 16;
 
@@ -24,6 +37,23 @@ export const OPEN_FILES_MAX = 256;
 
 /** Bursts being read from storage at a time over all connections: libuv has four threads; more would only queue. */
 export const BURSTS_READING_MAX = 4;
+
+/** Keys of replaced regions that are remembered: more publications than a client that is alive can have missed. */
+export const RKEYS_REMEMBERED = 1024;
+
+/**
+ * Quiet time of the roots before their changes are published, milliseconds: a file that is copied is not published at
+ * each of its pieces. And the longest that changes without a pause put it off.
+ */
+export const WATCH_QUIET_MS = 200;
+export const WATCH_PATIENCE_MS = 5_000;
+
+/**
+ * Time between two looks at watched roots, milliseconds: where the system tells of changes, which it does not for
+ * everything (other machines' changes of a network file system, links outside a root), and where it does not.
+ */
+export const WATCH_LOOK_MS = 60_000;
+export const WATCH_POLL_MS = 2_000;
 
 /**
  * Connections that have not shaken hands, beyond the limit on those that have: newcomers that say hello in a moment, and

@@ -1,5 +1,5 @@
 /**
- * Descriptors of served files: opened when first read, kept while in use and for a while after. A descriptor is only
+ * Descriptors of stored files: opened when first read, kept while in use and for a while after. A descriptor is only
  * handed out for the version that the region promises, and `unchanged` tells after a read whether it still was.
  *
  * Why the check after suffices: the version is that of the scan, so if it still is the same after the read, then nothing
@@ -8,10 +8,10 @@
  */
 import { close, constants, fstat, fstatSync, open } from 'node:fs';
 import { sameVersion } from './protocol/index.ts';
-import type { ServedFile } from './region.ts';
+import type { StoredFile } from './region.ts';
 
 export interface OpenFile {
-  readonly file: ServedFile;
+  readonly file: StoredFile;
   readonly fd: number;
   users: number;
 }
@@ -30,8 +30,8 @@ function openFault({ code }: NodeJS.ErrnoException): string {
 const OPEN_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 export class OpenFiles {
-  readonly #opened = new Map<ServedFile, OpenFile>();
-  readonly #opening = new Map<ServedFile, OpenCallback[]>();
+  readonly #opened = new Map<StoredFile, OpenFile>();
+  readonly #opening = new Map<StoredFile, OpenCallback[]>();
   readonly #max: number;
   #closed = false;
 
@@ -40,7 +40,7 @@ export class OpenFiles {
   }
 
   /** Hands out the open file, at once if it is open already. Each one is to be released. */
-  acquire(file: ServedFile, callback: OpenCallback): void {
+  acquire(file: StoredFile, callback: OpenCallback): void {
     const opened = this.#opened.get(file);
     if (opened !== undefined) {
       // To the back of the order in which idle ones are closed.
@@ -82,7 +82,7 @@ export class OpenFiles {
     this.#evict();
   }
 
-  #checkOpened(file: ServedFile, fd: number): void {
+  #checkOpened(file: StoredFile, fd: number): void {
     fstat(fd, { bigint: true }, (error, found) => {
       if (error === null && sameVersion(found, file.version)) {
         const opened = { file, fd, users: 0 };
@@ -96,7 +96,7 @@ export class OpenFiles {
     });
   }
 
-  #settle(file: ServedFile, error: string | undefined, opened: OpenFile | undefined): void {
+  #settle(file: StoredFile, error: string | undefined, opened: OpenFile | undefined): void {
     const waiting = this.#opening.get(file) ?? [];
     this.#opening.delete(file);
     if (opened !== undefined) opened.users += waiting.length;

@@ -4,10 +4,11 @@
  * (`startBurst`), and never has more bursts under way than its share, so a slow peer holds a bounded amount of memory.
  */
 import type { Socket } from 'node:net';
-import { Burst, type PendingRead } from './burst.ts';
+import type { Burst, PendingRead } from './burst.ts';
 import type { ServerCounters } from './counters.ts';
 import type { ServerLimits } from './limits.ts';
 import { SMALL_SLAB_BYTES } from './limits.ts';
+import { MemoryBurst } from './memory-burst.ts';
 import type { OpenFiles } from './open-files.ts';
 import {
   depthsValid,
@@ -26,6 +27,7 @@ import {
 } from './protocol/index.ts';
 import type { Region } from './region.ts';
 import type { Slab, SlabPool } from './slab-pool.ts';
+import { StoredBurst } from './stored-burst.ts';
 
 /** What a responder needs of its server. */
 export interface ResponderHost {
@@ -102,9 +104,8 @@ export class QueuePairResponder {
 
   /** Starts one burst of at most `bytesMax`; false if there is no slab for it now. */
   startBurst(bytesMax: number): boolean {
-    const slab = this.#takeSlab();
-    if (slab === undefined) return false;
-    const burst = new Burst(slab, this.#checksum);
+    const burst = this.#newBurst();
+    if (burst === undefined) return false;
     this.#bursts.push(burst);
     burst.plan(this.#queue, this.#host.region, bytesMax);
     if (burst.fatal) this.#queue.length = 0;
@@ -231,6 +232,12 @@ export class QueuePairResponder {
     return undefined;
   }
 
+  #newBurst(): Burst | undefined {
+    if (this.#host.region.inMemory) return new MemoryBurst(this.#checksum);
+    const slab = this.#takeSlab();
+    return slab === undefined ? undefined : new StoredBurst(slab, this.#checksum);
+  }
+
   #takeSlab(): Slab | undefined {
     let wanted = 0;
     for (const read of this.#queue) wanted += FRAME_HEADER_BYTES + read.length - read.planned;
@@ -245,7 +252,8 @@ export class QueuePairResponder {
     return this.#host.slabs.takeSmall();
   }
 
-  #giveSlab(slab: Slab): void {
+  #giveSlab(slab: Slab | undefined): void {
+    if (slab === undefined) return;
     if (!slab.large) this.#smallTaken = false;
     this.#host.slabs.give(slab);
   }
@@ -261,7 +269,7 @@ export class QueuePairResponder {
       this.#count(burst);
       this.#outstanding -= burst.completions;
       this.#writing++;
-      this.#socket.write(burst.slab.bytes.subarray(0, burst.bytes), () => {
+      burst.write(this.#socket, () => {
         this.#writing--;
         this.#giveSlab(burst.slab);
         if (this.canStart) this.#host.ready(this);

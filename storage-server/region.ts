@@ -1,24 +1,30 @@
 /**
  * A region: one generation of files as a flat address space. A list of extents, not a copy: addresses translate to
- * bytes of the directory, of files, or to zeros between them. Does no I/O.
+ * bytes of the directory, of files, or to zeros between them. Files lie in files of this machine, whole or as a part of
+ * one (a packed region), or are pinned in memory. Does no I/O.
  */
 import { randomBytes, randomInt } from 'node:crypto';
+import type { PinnedFiles } from './pinned-files.ts';
 import {
   type Directory,
   type DirectoryEntry,
   GENERATION_BYTES,
   planDirectory,
   type VersionStat,
-  versionEtag,
 } from './protocol/index.ts';
 
-/** A file as it was when the region was made. */
-export interface ServedFile {
-  /** Path in the region. */
-  readonly path: string;
-  /** Path on this machine, links resolved. */
+/** A file of this machine as it was when the region was made. */
+export interface StoredFile {
+  /** Links resolved. */
   readonly localPath: string;
   readonly version: VersionStat;
+}
+
+/** A file of the region: consecutive bytes of a stored one, which several may share. */
+export interface ServedFile extends Omit<DirectoryEntry, 'offset'> {
+  readonly store: StoredFile;
+  /** Where in the stored file it starts. */
+  readonly start: number;
 }
 
 /** Takes the pieces of a range in order; together they are exactly the range. */
@@ -29,6 +35,7 @@ export interface PieceVisitor {
 }
 
 export class Region {
+  readonly files: readonly ServedFile[];
   readonly directory: Directory;
   readonly generation: Uint8Array;
   readonly rkey: number;
@@ -36,25 +43,19 @@ export class Region {
   readonly #prefix: Uint8Array;
   /** Files that have bytes, by address; starts are region addresses. */
   readonly #files: ServedFile[] = [];
+  readonly #pinned: PinnedFiles | undefined;
   readonly #entries: DirectoryEntry[] = [];
   readonly #starts: Float64Array;
 
-  /** Throws ProtocolError if the files can't share a directory. */
-  constructor(files: readonly ServedFile[], alignBytes: number) {
+  /** `pinned` holds all of the files. Throws ProtocolError if they can't share a directory. */
+  constructor(files: readonly ServedFile[], alignBytes: number, pinned?: PinnedFiles) {
     this.generation = Uint8Array.from(randomBytes(GENERATION_BYTES));
     // Not 0: a client that never learnt its key fails instead of guessing right.
     this.rkey = randomInt(1, 2 ** 32);
+    this.files = files;
     const byPath = new Map(files.map((file) => [file.path, file]));
-    const { directory, prefix } = planDirectory(
-      this.generation,
-      alignBytes,
-      files.map(({ path, version }) => ({
-        path,
-        length: Number(version.size),
-        etag: versionEtag(version),
-        modifiedMs: Number(version.mtimeNs / 1_000_000n),
-      })),
-    );
+    this.#pinned = pinned;
+    const { directory, prefix } = planDirectory(this.generation, alignBytes, files);
     this.directory = directory;
     this.length = directory.regionLength;
     this.#prefix = prefix;
@@ -72,6 +73,11 @@ export class Region {
     return address <= this.length && length <= this.length - address;
   }
 
+  /** Whether no byte of it has to be read from storage. */
+  get inMemory(): boolean {
+    return this.#pinned !== undefined;
+  }
+
   /** Visits the pieces of a range that `holds` has accepted. */
   visit(address: number, length: number, visitor: PieceVisitor): void {
     const end = address + length;
@@ -87,7 +93,8 @@ export class Region {
         const start = this.#starts[i]!;
         const stop = Math.min(end, start + this.#entries[i]!.length);
         if (at < stop) {
-          visitor.file(this.#files[i]!, at - start, stop - at);
+          if (this.#pinned === undefined) visitor.file(this.#files[i]!, at - start, stop - at);
+          else this.#pinned.visit(this.#files[i]!, at - start, stop - at, visitor);
           at = stop;
         }
       }

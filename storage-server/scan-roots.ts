@@ -6,7 +6,7 @@ import { constants, type Dirent } from 'node:fs';
 import { access, readdir, realpath, stat } from 'node:fs/promises';
 import { basename, resolve, sep } from 'node:path';
 import { ServeError } from './errors.ts';
-import { checkPath, DIRECTORY_ENTRIES_MAX, isParquetPath, ProtocolError } from './protocol/index.ts';
+import { checkPath, DIRECTORY_ENTRIES_MAX, isParquetPath, ProtocolError, versionEtag } from './protocol/index.ts';
 import type { ServedFile } from './region.ts';
 
 export interface Skipped {
@@ -155,8 +155,11 @@ class Scan {
       checkPath(path);
       await access(localPath, constants.R_OK);
       const version = await stat(localPath, { bigint: true });
-      if (!Number.isSafeInteger(Number(version.size))) throw new ProtocolError('NUMBER', 'its size is beyond 2^53');
-      this.files.push({ path, localPath, version });
+      const length = Number(version.size);
+      if (!Number.isSafeInteger(length)) throw new ProtocolError('NUMBER', 'its size is beyond 2^53');
+      const modifiedMs = Number(version.mtimeNs / 1_000_000n);
+      const store = { localPath, version };
+      this.files.push({ path, length, etag: versionEtag(version), modifiedMs, store, start: 0 });
     } catch (error) {
       this.#skip(path, (error as Error).message);
     }
