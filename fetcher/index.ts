@@ -17,4 +17,10 @@ export type { DepthChange, PrefetchObservation } from './prefetch.ts';
 export { nextDepth } from './prefetch.ts';
 export type { OpenedTransport, OpenTransportOptions } from './transport/open-transport.ts';
 export { openTransport } from './transport/open-transport.ts';
-export type { FileVersion, ReadOptions, Transport, TransportCounters } from './transport/transport.ts';
+export type {
+  FileVersion,
+  ReadOptions,
+  Transport,
+  TransportActivity,
+  TransportCounters,
+} from './transport/transport.ts';

@@ -10,6 +10,7 @@ import type {
   OpenedTransport,
   OpenTransportOptions,
   Transport,
+  TransportActivity,
   TransportCounters,
 } from '../fetcher/index.ts';
 import { FetchError, fetchFooter, openTransport } from '../fetcher/index.ts';
@@ -42,6 +43,8 @@ export class Source {
   readonly location: Location;
   readonly transport: Transport;
   readonly counters: Readonly<TransportCounters>;
+  /** What is under way; absent where the transport does not say. */
+  readonly activity: Readonly<TransportActivity> | undefined;
   /** Bytes and requests that footers took so far. */
   readonly footers = { bytes: 0, requests: 0 };
   readonly #footerTailBytes: number | undefined;
@@ -55,6 +58,7 @@ export class Source {
     this.location = location;
     this.transport = opened.transport;
     this.counters = opened.counters;
+    this.activity = opened.activity;
     this.#footerTailBytes = footerTailBytes;
     this.#counting = countingReads(opened.transport, this.footers);
     const folder = opened.path.replace(/^\/+|\/+$/g, '');

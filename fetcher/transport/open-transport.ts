@@ -22,7 +22,13 @@ import {
 } from './limits.ts';
 import { asFetchError, isGone } from './local-errors.ts';
 import { QueuePairTransport } from './queue-pair-transport.ts';
-import { newTransportCounters, type Transport, type TransportCounters } from './transport.ts';
+import {
+  newTransportActivity,
+  newTransportCounters,
+  type Transport,
+  type TransportActivity,
+  type TransportCounters,
+} from './transport.ts';
 import { withLimit } from './with-limit.ts';
 import { type RetryPolicy, withRetry } from './with-retry.ts';
 import { withStallTimer } from './with-stall-timer.ts';
@@ -56,6 +62,7 @@ export interface OpenedTransport {
   /** Path or glob within the source; '' if the URL names none. */
   readonly path: string;
   readonly counters: Readonly<TransportCounters>;
+  readonly activity?: Readonly<TransportActivity>;
 }
 
 /**
@@ -64,10 +71,11 @@ export interface OpenedTransport {
  */
 export async function openTransport(url: string, options: OpenTransportOptions = {}): Promise<OpenedTransport> {
   const counters = newTransportCounters();
-  const { source, path } = await openSource(url, options, counters);
+  const activity = newTransportActivity();
+  const { source, path } = await openSource(url, options, counters, activity);
   const stalls = withStallTimer(options.wrap?.(source) ?? source, 2 * (options.stallMs ?? STALL_MS));
-  const limited = withLimit(stalls, options.concurrency ?? CONCURRENCY);
-  return { transport: withRetry(limited, counters, retryPolicy(options)), path, counters };
+  const limited = withLimit(stalls, options.concurrency ?? CONCURRENCY, activity);
+  return { transport: withRetry(limited, counters, retryPolicy(options)), path, counters, activity };
 }
 
 /** A source that is away counts as lost after as long as one that does not answer. */
@@ -79,10 +87,11 @@ async function openSource(
   url: string,
   options: OpenTransportOptions,
   counters: TransportCounters,
+  activity: TransportActivity,
 ): Promise<{ source: Transport; path: string }> {
   if (url.startsWith('rdma://')) {
     const { host, port, path } = parseServerUrl(url);
-    return { source: new QueuePairTransport({ host, port, counters, ...queuePairOptions(options) }), path };
+    return { source: new QueuePairTransport({ host, port, counters, activity, ...queuePairOptions(options) }), path };
   }
   if (url.startsWith('file://')) {
     const { root, path } = await splitLocalPath(parseFileUrl(url));

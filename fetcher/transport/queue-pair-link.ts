@@ -13,11 +13,11 @@ import {
   WC,
 } from '../../storage-server/protocol/index.ts';
 import { FetchError } from '../errors.ts';
-import type { Completion } from './queue-pair.ts';
+import type { Completion, QueuePairState } from './queue-pair.ts';
 import { type ConnectOptions, connectQueuePair, type QueuePairConnection } from './queue-pair-connection.ts';
 import { completionError } from './queue-pair-errors.ts';
 import type { Piece, ReadTask } from './read-task.ts';
-import type { TransportCounters } from './transport.ts';
+import type { TransportActivity, TransportCounters } from './transport.ts';
 
 /** One generation as the client knows it. */
 export interface RemoteRegion {
@@ -31,6 +31,7 @@ export interface RemoteRegion {
 
 export interface LinkHost {
   readonly counters: TransportCounters;
+  readonly activity: TransportActivity;
   /** A READ has completed: there may be room for another. */
   onCompletion(): void;
   /** A piece of the read failed: the others are to be given up. */
@@ -97,6 +98,10 @@ export class QueuePairLink {
   /** Whether READs can be posted. */
   get alive(): boolean {
     return this.#alive && this.#connection?.pair.state === 'RTS';
+  }
+
+  get state(): QueuePairState {
+    return this.#connection?.pair.state ?? 'RESET';
   }
 
   /** Bytes of READs posted and not completed. */
@@ -202,6 +207,8 @@ export class QueuePairLink {
     if (posted === undefined) return;
     this.#posted.delete(completion.wrId);
     this.#bytesOut -= posted.length;
+    const { completions } = this.#host.activity;
+    completions.set(completion.status, (completions.get(completion.status) ?? 0) + 1);
     posted.done(completion);
   }
 

@@ -11,7 +11,7 @@ import type { ConnectOptions } from './queue-pair-connection.ts';
 import { type LinkHost, QueuePairLink, type RemoteRegion } from './queue-pair-link.ts';
 import { checkRange, throwIfCancelled } from './range.ts';
 import { ReadTask } from './read-task.ts';
-import type { FileVersion, ReadOptions, Transport, TransportCounters } from './transport.ts';
+import type { FileVersion, ReadOptions, Transport, TransportActivity, TransportCounters } from './transport.ts';
 
 export interface QueuePairTransportOptions extends ConnectOptions {
   /** Queue pairs at most. */
@@ -19,10 +19,12 @@ export interface QueuePairTransportOptions extends ConnectOptions {
   /** Bytes of READs on the wire per queue pair; one READ is always allowed. */
   readonly windowBytes: number;
   readonly counters: TransportCounters;
+  readonly activity: TransportActivity;
 }
 
 export class QueuePairTransport implements Transport, LinkHost {
   readonly counters: TransportCounters;
+  readonly activity: TransportActivity;
   readonly #options: QueuePairTransportOptions;
   readonly #links = new Set<QueuePairLink>();
   readonly #tasks = new Set<ReadTask>();
@@ -36,6 +38,11 @@ export class QueuePairTransport implements Transport, LinkHost {
   constructor(options: QueuePairTransportOptions) {
     this.#options = options;
     this.counters = options.counters;
+    this.activity = options.activity;
+    this.activity.queuePairs = () => [
+      ...[...this.#links].map((link) => link.state),
+      ...(this.#connecting === undefined ? [] : ['INIT']),
+    ];
   }
 
   async list(prefix: string): Promise<readonly FileVersion[]> {

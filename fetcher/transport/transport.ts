@@ -49,6 +49,22 @@ export interface TransportCounters {
   reconnects: number;
 }
 
+/** What of a source is under way now, and how its READs ended; metrics look at it. */
+export interface TransportActivity {
+  /** Reads that wait for their turn. */
+  readsWaiting: number;
+  /** Reads that have begun. */
+  readsActive: number;
+  /** READs over queue pairs by the status that they completed with, since the source was opened. */
+  readonly completions: Map<number, number>;
+  /** The state of each of its queue pairs. */
+  queuePairs(): readonly string[];
+}
+
+export function newTransportActivity(): TransportActivity {
+  return { readsWaiting: 0, readsActive: 0, completions: new Map(), queuePairs: () => [] };
+}
+
 export function newTransportCounters(): TransportCounters {
   return { requests: 0, bytesOnWire: 0, bytesDirectory: 0, bytesDiscarded: 0, retries: 0, reconnects: 0 };
 }

@@ -1,10 +1,14 @@
 /** Bounds how many reads of one source are under way; the others wait in the order they came, and can be cancelled. */
 import PQueue from 'p-queue';
 import { FetchError } from '../errors.ts';
-import type { Transport } from './transport.ts';
+import { newTransportActivity, type Transport, type TransportActivity } from './transport.ts';
 
-/** Wraps a transport so that at most `concurrency` reads are under way. */
-export function withLimit(inner: Transport, concurrency: number): Transport {
+/** Wraps a transport so that at most `concurrency` reads are under way; `activity` tells how many are. */
+export function withLimit(
+  inner: Transport,
+  concurrency: number,
+  activity: TransportActivity = newTransportActivity(),
+): Transport {
   const queue = new PQueue({ concurrency });
   let closed = false;
   return {
@@ -14,17 +18,26 @@ export function withLimit(inner: Transport, concurrency: number): Transport {
       // The queue's own signal is no use: it would reject while the read still writes to its destination.
       return new Promise<void>((resolve, reject) => {
         let waiting = true;
+        activity.readsWaiting++;
         const cancel = (): void => {
-          if (waiting) reject(new FetchError('CANCELLED', `${file.path}: cancelled before it began`));
+          if (!waiting) return;
           waiting = false;
+          activity.readsWaiting--;
+          reject(new FetchError('CANCELLED', `${file.path}: cancelled before it began`));
         };
         signal?.addEventListener('abort', cancel, { once: true });
         const begin = async (): Promise<void> => {
           signal?.removeEventListener('abort', cancel);
           if (!waiting) return;
           waiting = false;
+          activity.readsWaiting--;
           if (closed) throw new FetchError('CLOSED', 'the transport is closed');
-          await inner.read(file, start, into, options);
+          activity.readsActive++;
+          try {
+            await inner.read(file, start, into, options);
+          } finally {
+            activity.readsActive--;
+          }
         };
         queue.add(begin).then(resolve, reject);
       });
