@@ -5,3 +5,17 @@ export { type EndpointOptions, type MetricsEndpoint, startMetricsEndpoint } from
 export { MetricsError } from './errors.ts';
 export { processCollector } from './process-metrics.ts';
 export { type Collector, MetricsRegistry, type Samples } from './registry.ts';
+export {
+  addStreamProfile,
+  BEAT_BYTES,
+  type Clock,
+  newStreamProfile,
+  PROFILER_BYTES,
+  type StreamProfile,
+  StreamProfiler,
+  StreamState,
+  streamProfileSince,
+  takeStreamProfile,
+  utilisation,
+  wallNs,
+} from './stream-profiler.ts';
