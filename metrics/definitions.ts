@@ -23,6 +23,21 @@ const STATUSES = [
   'other',
 ] as const;
 
+/** Encodings and codecs of Parquet. */
+const ENCODINGS = [
+  'PLAIN',
+  'PLAIN_DICTIONARY',
+  'RLE',
+  'BIT_PACKED',
+  'DELTA_BINARY_PACKED',
+  'DELTA_LENGTH_BYTE_ARRAY',
+  'DELTA_BYTE_ARRAY',
+  'RLE_DICTIONARY',
+  'BYTE_STREAM_SPLIT',
+  'other',
+] as const;
+const CODECS = ['UNCOMPRESSED', 'SNAPPY', 'GZIP', 'LZO', 'BROTLI', 'LZ4', 'ZSTD', 'LZ4_RAW', 'other'] as const;
+
 const DECODER = { below: DECODERS_MAX } as const;
 
 /** From a read in memory over loopback to one that a stall timer ends. */
@@ -131,7 +146,7 @@ export const METRICS = {
   fetchUsedBytes: client.counter(
     'qanat_fetch_used_bytes_total',
     'bytes',
-    'Bytes that came and were used: decoded column chunks, metadata (footers, directories), and raw bytes of whole files (cp).',
+    'Bytes that came and were used: column chunks that were decoded, metadata (footers and directories).',
     { labels: { use: ['chunk', 'metadata'] } },
   ),
   fetchWastedBytes: client.counter(
@@ -160,8 +175,8 @@ export const METRICS = {
   prefetchRowGroups: client.counter(
     'qanat_prefetch_row_groups_total',
     'count',
-    'Row groups by what was there of them when their turn came: all their bytes (hit), some (part), none (miss).',
-    { labels: { outcome: ['hit', 'part', 'miss'] } },
+    'Row groups by what the prefetch had brought when their turn came: what it had asked for (hit), that was still on its way (late), it had asked for nothing (miss, as for the first of a scan).',
+    { labels: { outcome: ['hit', 'late', 'miss'] } },
   ),
   prefetchEvictions: client.counter(
     'qanat_prefetch_evictions_total',
@@ -190,20 +205,81 @@ export const METRICS = {
 
   // decode: decoder threads
   decodeDecoders: client.gauge('qanat_decode_decoders', 'count', 'Decoder threads.'),
+  decodeSeconds: client.counter(
+    'qanat_decode_seconds_total',
+    'seconds',
+    'Time of a decoder on its input and on its output side: busy, starved (waits for bytes), stalled (its values are not ' +
+      'taken, or memory is short), idle (no column chunk is asked for). The four states add up to the time that has passed.',
+    { labels: { decoder: DECODER, side: ['input', 'output'], state: ['busy', 'starved', 'stalled', 'idle'] } },
+  ),
+  decodeUtilization: client.gauge(
+    'qanat_decode_utilization_ratio',
+    'ratio',
+    'Busy share of the time since the decoder was started; for that of the last minutes take the rates of qanat_decode_seconds_total.',
+    { labels: { decoder: DECODER } },
+  ),
+  decodeBeats: client.counter(
+    'qanat_decode_beats_total',
+    'count',
+    'Beats of 64 bytes: of column chunks on the input side, of decoded values on the output side.',
+    { labels: { decoder: DECODER, side: ['input', 'output'] } },
+  ),
+  decodeWaits: client.counter(
+    'qanat_decode_waits_total',
+    'count',
+    'Beats that the decoder had been starved, stalled or idle before.',
+    {
+      labels: { decoder: DECODER, side: ['input', 'output'], state: ['starved', 'stalled', 'idle'] },
+      stability: 'experimental',
+    },
+  ),
   decodeFlows: client.gauge('qanat_decode_flows', 'count', 'Column chunks that are open on a decoder.', {
     labels: { decoder: DECODER },
   }),
-  decodeRunning: client.gauge(
+  decodeOccupancy: client.gauge(
     'qanat_decode_occupancy',
     'count',
     "Slots of a decoder's queue that are taken: column chunks asked for their next values; there are 64.",
     { labels: { decoder: DECODER } },
   ),
-  decodeWaiting: client.gauge(
+  decodeQueueLength: client.gauge(
     'qanat_decode_queue_length',
     'count',
     'Column chunks that wait for a slot of their decoder.',
     { labels: { decoder: DECODER } },
+  ),
+  decodeEncodingPages: client.counter('qanat_decode_pages_total', 'count', 'Data pages decoded, by encoding.', {
+    labels: { encoding: ENCODINGS },
+  }),
+  decodeEncodingValues: client.counter(
+    'qanat_decode_values_total',
+    'count',
+    'Values decoded, nulls included, by the encoding of their page.',
+    { labels: { encoding: ENCODINGS } },
+  ),
+  decodeEncodingBytes: client.counter(
+    'qanat_decode_encoded_bytes_total',
+    'bytes',
+    'Bytes of data pages decoded, decompressed, levels included, by encoding.',
+    { labels: { encoding: ENCODINGS } },
+  ),
+  decodeCodecValues: client.counter(
+    'qanat_decode_codec_values_total',
+    'count',
+    'Values decoded, nulls included, by the codec of their page.',
+    { labels: { codec: CODECS } },
+  ),
+  decodeCompressedBytes: client.counter(
+    'qanat_decode_compressed_bytes_total',
+    'bytes',
+    'Bytes of pages, dictionary pages too, before decompression, by codec.',
+    { labels: { codec: CODECS } },
+  ),
+  decodeDecompressedBytes: client.counter(
+    'qanat_decode_decompressed_bytes_total',
+    'bytes',
+    'The same bytes after decompression.',
+    { labels: { codec: CODECS } },
   ),
 
   // the endpoint and the process

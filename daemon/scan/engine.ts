@@ -7,6 +7,7 @@ import { setImmediate } from 'node:timers/promises';
 import { Pool } from '../../decode/index.ts';
 import { FetchError } from '../../fetcher/index.ts';
 import { DECODERS_MAX } from '../limits.ts';
+import { EngineActivity } from './engine-activity.ts';
 import { DecoderStreams } from './streams.ts';
 
 export interface EngineOptions {
@@ -36,6 +37,7 @@ export interface OpenScan {
 export class ScanEngine {
   readonly pool: Pool;
   readonly streams: DecoderStreams;
+  readonly activity = new EngineActivity();
   /** Scans that are open, the oldest first. */
   readonly scans = new Set<OpenScan>();
   /** The scan that has the pool to itself, because it found no room beside others. */

@@ -64,6 +64,12 @@ export class RowGroupRun {
     return this.#fetching > 0;
   }
 
+  /** What has come of its requests so far: those that were sent have ended, some are on their way, none was sent. */
+  get fetched(): 'hit' | 'late' | 'miss' {
+    if (this.#fetching > 0) return 'late';
+    return this.#waiting.length < this.group.fetches.length ? 'hit' : 'miss';
+  }
+
   /** Bytes of the pool that it may take alone: pieces, pages and windows of all columns, as far as the footer tells. */
   get memoryEstimate(): number {
     let bytes = 0;

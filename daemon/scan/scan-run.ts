@@ -15,6 +15,7 @@ import {
 } from '../../fetcher/index.ts';
 import { AHEAD_MEMORY_SHARE, WIDE_COLUMNS } from '../limits.ts';
 import type { ScanEngine } from './engine.ts';
+import type { ScanOutcome } from './engine-activity.ts';
 import { RowGroupsInFlight } from './in-flight.ts';
 import type { RowGroupRun } from './row-group-run.ts';
 import type { Batch } from './segments.ts';
@@ -74,6 +75,9 @@ export class ScanRun {
   #wake: (() => void) | undefined;
   #pumping = false;
   #ended = false;
+  #complete = false;
+  /** The row group that was first when last looked at. */
+  #first: RowGroupRun | undefined;
   #depth: number;
   /** The last `next` that was asked for: they are answered in turn. */
   #turn: Promise<unknown> = Promise.resolve();
@@ -105,12 +109,15 @@ export class ScanRun {
     this.#context = {
       engine,
       changed: () => this.#changed(),
-      onFetch: (_bytes, milliseconds) => {
+      onFetch: (bytes, milliseconds) => {
+        engine.activity.fetchSeconds.observe(milliseconds / 1000);
+        engine.activity.fetchBytes.observe(bytes);
         this.totals.requests++;
         this.totals.fetchMs += milliseconds;
       },
     };
     engine.scans.add(this);
+    engine.activity.opened(this);
     options.signal?.addEventListener('abort', this.#onAbort, { once: true });
     if (options.signal?.aborted) this.#onAbort();
   }
@@ -119,6 +126,15 @@ export class ScanRun {
 
   get holdsMemory(): boolean {
     return this.#outstanding > 0 || this.#flight.runs.length > 0 || this.#flight.isLeaving;
+  }
+
+  /** Row groups in flight at most. */
+  get depth(): number {
+    return this.#depth;
+  }
+
+  get rowGroupsInFlight(): number {
+    return this.#flight.runs.length;
   }
 
   /** Ends the scan from outside: the next batch that is asked for is this error. */
@@ -157,6 +173,7 @@ export class ScanRun {
         return batch;
       }
       if (this.#isFinished()) {
+        this.#complete = true;
         await this.close();
         return undefined;
       }
@@ -217,6 +234,7 @@ export class ScanRun {
     if (this.#failure !== undefined || this.#ended) return;
     for (const run of this.#flight.takeDone()) this.#finished(run);
     this.#refill();
+    this.#countTurn();
     const share = this.#pool.capacityBytes * AHEAD_MEMORY_SHARE;
     for (const [ahead, run] of runs.entries()) {
       if (ahead === 0) run.advance(() => true, true);
@@ -224,6 +242,14 @@ export class ScanRun {
     }
     this.#shortage.relieve();
     this.totals.peakMemoryBytes = Math.max(this.totals.peakMemoryBytes, this.#pool.usedBytes);
+  }
+
+  /** Another row group has become the first one: counts what the prefetch had brought of it. */
+  #countTurn(): void {
+    const { first } = this.#flight;
+    if (first === this.#first) return;
+    this.#first = first;
+    if (first !== undefined && first.group.fetches.length > 0) this.#engine.activity.turns[first.fetched]++;
   }
 
   #finished(run: RowGroupRun): void {
@@ -300,6 +326,11 @@ export class ScanRun {
     return undefined;
   }
 
+  #outcome(): ScanOutcome {
+    if (this.#failure !== undefined) return 'failed';
+    return this.#complete ? 'complete' : 'closed';
+  }
+
   /** Stops everything; resolves when nothing of the scan is in memory but batches that the consumer holds. */
   async close(): Promise<void> {
     if (!this.#ended) {
@@ -312,5 +343,6 @@ export class ScanRun {
     this.#wake?.();
     while (this.#flight.isLeaving) await this.#engine.tick();
     this.#engine.progress++;
+    this.#engine.activity.closed(this, this.#outcome());
   }
 }

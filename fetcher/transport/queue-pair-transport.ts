@@ -41,7 +41,7 @@ export class QueuePairTransport implements Transport, LinkHost {
     this.activity = options.activity;
     this.activity.queuePairs = () => [
       ...[...this.#links].map((link) => link.state),
-      ...(this.#connecting === undefined ? [] : ['INIT']),
+      ...(this.#connecting === undefined ? [] : ['INIT' as const]),
     ];
   }
 

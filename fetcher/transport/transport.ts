@@ -8,6 +8,8 @@
  * `onArrived(n)` tells, before the promise settles, that the first n bytes have landed (n grows; a retry resumes at
  * the last n, it never goes back). After a rejection the content of `into` is undefined and must not be used.
  */
+import type { QueuePairState } from './queue-pair.ts';
+
 export interface FileVersion {
   /** Path within the source, UTF-8, no leading slash, segments separated by "/". */
   readonly path: string;
@@ -58,7 +60,7 @@ export interface TransportActivity {
   /** READs over queue pairs by the status that they completed with, since the source was opened. */
   readonly completions: Map<number, number>;
   /** The state of each of its queue pairs. */
-  queuePairs(): readonly string[];
+  queuePairs(): readonly QueuePairState[];
 }
 
 export function newTransportActivity(): TransportActivity {
