@@ -24,11 +24,8 @@ export function plainBytes(st: usize, avail: usize): i32 {
       while (left && ip <= ilim && op <= olim) {
         const len: usize = load<u32>(ip);
         if (len > 64 || at + <u32>len > 0x7fffffff) break;
-        v128.store(op, v128.load(ip, 4));
-        if (len > 16) {
-          v128.store(op, v128.load(ip, 20), 16);
-          if (len > 32) { v128.store(op, v128.load(ip, 36), 32); v128.store(op, v128.load(ip, 52), 48); }
-        }
+        v128.store(op, v128.load(ip, 4)); v128.store(op, v128.load(ip, 20), 16); v128.store(op, v128.load(ip, 36), 32);
+        if (len > 48) v128.store(op, v128.load(ip, 52), 48);
         ip += len + 4; op += len; at += <u32>len;
         store<u32>(slot, at); slot += 4; left--;
       }
