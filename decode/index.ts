@@ -2,6 +2,8 @@
 
 export { ChunkDecoder, freeSegment } from './column/chunk-decoder.ts';
 export type { DecodeEnvironment } from './column/environment.ts';
+export { codecCounts, encodingCounts, PAGE_TALLY_LENGTH, PageTally } from './column/page-tally.ts';
+export { dictionaryBytes, segmentBytes } from './column/segment-bytes.ts';
 export type {
   BytesOutput,
   ChunkSpec,

@@ -159,7 +159,7 @@ export class ChunkDecoder {
     const page = this.#pages.next(this.#states + STATES.snappy, states, this.#place);
     if (page === 'input' || page === 'memory') return page;
     if (page.numValues > spec.numValues - this.#valuesDone) {
-      page.close();
+      page.close(false);
       throw new DecodeError('PAGE_HEADER', `page of ${page.numValues} values`, {
         expected: `at most ${spec.numValues - this.#valuesDone}, what is left of the chunk's ${spec.numValues}`,
       });
@@ -211,7 +211,7 @@ export class ChunkDecoder {
       // bytes after the last value may be bad too: what a page comes to must not depend on how it arrives
       if (!open.page.isComplete) return 'input';
       open.values.end?.();
-      this.#closePage(open);
+      this.#closePage(open, true);
       return 'go';
     }
     if (!open.levelsStarted) {
@@ -357,7 +357,7 @@ export class ChunkDecoder {
     const open = this.#open;
     if (open === undefined || open.rowsLeft > 0 || this.#carry !== undefined || !open.page.isComplete) return;
     open.values.end?.();
-    this.#closePage(open);
+    this.#closePage(open, true);
   }
 
   #dropWindow(): void {
@@ -366,9 +366,9 @@ export class ChunkDecoder {
     this.#window = undefined;
   }
 
-  #closePage(open: OpenPage): void {
+  #closePage(open: OpenPage, isDecoded: boolean): void {
     open.values.close();
-    open.page.close();
+    open.page.close(isDecoded);
     this.#open = undefined;
   }
 
@@ -376,7 +376,7 @@ export class ChunkDecoder {
   close(): void {
     const { pool } = this.#environment;
     this.#nested?.close();
-    if (this.#open !== undefined) this.#closePage(this.#open);
+    if (this.#open !== undefined) this.#closePage(this.#open, false);
     // pages before the window: one that was put back may have bytes of it to restore
     this.#pages.close(this.#dictionaryGivenOut);
     this.#dropWindow();

@@ -3,12 +3,15 @@
  * A large chunk comes in several pieces; what lies across a border is copied by who needs it in one piece. It owns
  * nothing: the pieces belong to the fetch side, which frees them when `consumed` has passed them.
  */
+import { LINE_BYTES } from '../limits.ts';
 import type { Pool } from '../pool/pool.ts';
 import type { InputPiece } from './spec.ts';
 
 export class ChunkInput {
   /** Chunk bytes [0, consumed) are not needed any more. */
   consumed = 0;
+  /** Chunk bytes [0, taken) have gone into pages. */
+  #taken = 0;
   readonly #pool: Pool;
   #pieces: InputPiece[] = [];
   #arrived = 0;
@@ -29,6 +32,16 @@ export class ChunkInput {
     this.#arrived = Math.min(bytes, this.#end);
   }
 
+  /** Lines of the chunk that have been taken in, a begun one counted whole. */
+  get beats(): number {
+    return Math.ceil(this.#taken / LINE_BYTES);
+  }
+
+  /** A page goes on with the chunk bytes before `taken`. */
+  take(taken: number): void {
+    if (taken > this.#taken) this.#taken = taken;
+  }
+
   /** The next piece; it begins where the last one ended. */
   add(piece: InputPiece): void {
     this.#pieces.push(piece);
@@ -38,6 +51,7 @@ export class ChunkInput {
   /** Forgets pieces that end at or before `consumed`. */
   release(consumed: number): void {
     this.consumed = consumed;
+    this.take(consumed);
     while (this.#pieces.length > 0 && this.#pieces[0]!.end <= consumed) this.#pieces.shift();
   }
 

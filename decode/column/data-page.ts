@@ -5,7 +5,7 @@
  * are turned into hybrid runs here, so that nothing after knows of them.
  */
 import { DecodeError } from '../errors.ts';
-import { Encoding } from '../format/enums.ts';
+import { Codec, Encoding, PageType } from '../format/enums.ts';
 import type { PageHeader } from '../format/page-header.ts';
 import type { BitPackedLevels } from './bit-packed-levels.ts';
 import type { DecodeEnvironment } from './environment.ts';
@@ -53,6 +53,8 @@ export class DataPage {
   readonly #maxRepetition: number;
   readonly #maxDefinition: number;
   readonly #repetitionBytes: number;
+  readonly #codec: Codec;
+  readonly #header: PageHeader;
   readonly #onClose: () => void;
 
   constructor(
@@ -70,6 +72,8 @@ export class DataPage {
     this.#maxRepetition = spec.nested?.maxRepetitionLevel ?? 0;
     this.#maxDefinition = spec.maxDefinitionLevel;
     this.#repetitionBytes = header.repetitionBytes;
+    this.#codec = codecOf(header, spec);
+    this.#header = header;
     this.#onClose = onClose;
   }
 
@@ -138,13 +142,23 @@ export class DataPage {
     return { start, end: start + length, width, next: start + length };
   }
 
-  close(): void {
+  /** `isDecoded`: all of its values are out. */
+  close(isDecoded: boolean): void {
+    if (isDecoded) {
+      const { encoding, numValues, compressedSize, uncompressedSize } = this.#header;
+      this.#environment.tally?.addPage(encoding, this.#codec, numValues, compressedSize, uncompressedSize);
+    }
     this.#sections.repetition?.close();
     this.#sections.definition?.close();
     this.#sections.levels?.close();
     this.values.close();
     this.#onClose();
   }
+}
+
+/** What the values of a data page are compressed with: V2 pages may go without. */
+export function codecOf(header: PageHeader, spec: ChunkSpec): Codec {
+  return header.type === PageType.DATA_PAGE_V2 && !header.isCompressed ? Codec.UNCOMPRESSED : spec.codec;
 }
 
 /** True when a V1 page's levels of a column with that maximum are in the deprecated encoding. */

@@ -45,7 +45,10 @@ export class PageBody {
 
   /** Takes in what has arrived. */
   advance(): void {
-    if (!this.#gathered) return;
+    if (!this.#gathered) {
+      this.#input.take(this.arrived);
+      return;
+    }
     const arrived = Math.min(this.#input.arrived, this.to);
     if (arrived <= this.#copiedTo) return;
     this.#input.copy(this.#copiedTo, arrived, this.address + (this.#copiedTo - this.from));

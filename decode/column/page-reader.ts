@@ -10,7 +10,7 @@ import { type PageHeader, parsePageHeader } from '../format/page-header.ts';
 import { PLACED_PREFIX_BYTES_MAX } from '../limits.ts';
 import { BitPackedLevels } from './bit-packed-levels.ts';
 import type { ChunkInput } from './chunk-input.ts';
-import { DataPage, isBitPacked, levelWidth, type PageSections } from './data-page.ts';
+import { codecOf, DataPage, isBitPacked, levelWidth, type PageSections } from './data-page.ts';
 import { checkDictionaryPage, type Dictionary, type DictionaryStates, loadDictionary } from './dictionary.ts';
 import type { DecodeEnvironment } from './environment.ts';
 import { PageBody } from './page-body.ts';
@@ -171,6 +171,7 @@ export class PageReader {
     this.dictionary = loadDictionary(pool, kernels, spec, section, header.numValues, states);
     if (this.dictionary === undefined) return 'memory';
     this.#dictionarySection = undefined;
+    this.#environment.tally?.addBytes(spec.codec, header.compressedSize, header.uncompressedSize);
     return undefined;
   }
 
@@ -183,7 +184,7 @@ export class PageReader {
     if (levelBytes > header.compressedSize || levelBytes > header.uncompressedSize) {
       throw new DecodeError('PAGE_HEADER', `levels of ${levelBytes} bytes in a page of ${header.compressedSize}`);
     }
-    const codec = isV2 && !header.isCompressed ? Codec.UNCOMPRESSED : spec.codec;
+    const codec = codecOf(header, spec);
     const size = header.uncompressedSize - levelBytes;
     const compressed = { body, from: body.from + levelBytes, to: body.to, codec, size, snappyState };
     const bitPacked = isBitPacked(header.definitionEncoding, spec.maxDefinitionLevel);
@@ -280,7 +281,7 @@ export class PageReader {
 
   /** `keepDictionary`: a segment that was given out still names it. */
   close(keepDictionary: boolean): void {
-    this.#putBack?.close();
+    this.#putBack?.close(false);
     this.#dictionarySection?.close();
     this.#body?.close();
     this.#body = undefined;

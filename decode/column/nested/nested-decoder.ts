@@ -127,7 +127,7 @@ export class NestedPages {
     if (page === 'input' || page === 'memory') return page;
     const left = spec.numValues - this.#entriesDone;
     if (page.numValues > left) {
-      page.close();
+      page.close(false);
       throw new DecodeError('PAGE_HEADER', `page of ${page.numValues} values`, {
         expected: `at most ${left}, what is left of the chunk's ${spec.numValues}`,
       });
@@ -155,7 +155,7 @@ export class NestedPages {
     if (!open.page.isComplete) return 'input';
     open.values.end?.();
     open.values.leaveWindow?.();
-    this.#closePage(open);
+    this.#closePage(open, true);
     return 'go';
   }
 
@@ -326,18 +326,18 @@ export class NestedPages {
     const open = this.#open;
     if (open === undefined || open.entriesLeft > 0 || !open.page.isComplete) return;
     open.values?.end?.();
-    this.#closePage(open);
+    this.#closePage(open, true);
   }
 
-  #closePage(open: OpenPage): void {
+  #closePage(open: OpenPage, isDecoded: boolean): void {
     open.values?.close();
-    open.page.close();
+    open.page.close(isDecoded);
     this.#open = undefined;
   }
 
   close(): void {
     const { pool } = this.#environment;
-    if (this.#open !== undefined) this.#closePage(this.#open);
+    if (this.#open !== undefined) this.#closePage(this.#open, false);
     this.#window?.discard();
     this.#window = undefined;
     if (this.#levelStates !== 0) pool.free(this.#levelStates, STATES.size);
