@@ -12,9 +12,11 @@ import { encodePayloadHeader, FRAME_HEADER_BYTES, REASON_BYTES_MAX, WC } from '.
 import type { Region } from './region.ts';
 import type { Slab } from './slab-pool.ts';
 
-interface Failure {
+export interface Failure {
   readonly status: number;
   readonly reason: string;
+  /** What was asked for was there once. */
+  readonly stale?: boolean;
 }
 
 /** A READ that is not complete yet, or the error that it will be answered with. */
@@ -23,6 +25,8 @@ export interface PendingRead {
   readonly wrHigh: number;
   readonly address: number;
   readonly length: number;
+  /** When it was accepted, milliseconds of the process's clock. */
+  readonly acceptedMs: number;
   /** Bytes that frames have been planned for. */
   planned: number;
   readonly failure?: Failure;
@@ -46,6 +50,10 @@ export abstract class Burst {
   bytes = 0;
   /** READs that end in it. */
   completions = 0;
+  /** Of these, those that succeed. */
+  readonly succeeded: PendingRead[] = [];
+  /** Bytes of the region in it. */
+  payloadBytes = 0;
   failure: Failure | undefined;
   /** The slab that it takes until it is sent, if it takes one. */
   abstract readonly slab: Slab | undefined;
@@ -102,6 +110,8 @@ export abstract class Burst {
   }
 
   protected encodeHeader(view: DataView, at: number, frame: PlannedFrame, payload: readonly Uint8Array[]): void {
+    this.payloadBytes += frame.payloadBytes;
+    if (frame.last) this.succeeded.push(frame.read);
     encodePayloadHeader(view, at, {
       last: frame.last,
       payloadBytes: frame.payloadBytes,
@@ -113,9 +123,16 @@ export abstract class Burst {
     });
   }
 
-  protected encodeErrorHeader(view: DataView, at: number, read: PendingRead, status: number, reason: Uint8Array): void {
+  protected encodeErrorHeader(
+    view: DataView,
+    at: number,
+    read: PendingRead,
+    { status, stale = false }: Failure,
+    reason: Uint8Array,
+  ): void {
     encodePayloadHeader(view, at, {
       last: true,
+      stale,
       payloadBytes: reason.byteLength,
       wrLow: read.wrLow,
       wrHigh: read.wrHigh,

@@ -1,3 +1,5 @@
+import { BucketCounts, METRICS } from '../metrics/index.ts';
+
 /** What a server counts; totals since it started, except where said. */
 export interface ServerCounters {
   /** Connections open now. */
@@ -11,10 +13,25 @@ export interface ServerCounters {
   reads: number;
   /** READs completed with an error. */
   readErrors: number;
+  /** READs completed, by status. */
+  readonly completions: Map<number, number>;
+  /** Seconds and bytes of READs completed with success. */
+  readonly readSeconds: BucketCounts;
+  readonly readBytes: BucketCounts;
+  /** Bytes of the region handed to sockets. */
+  payloadBytes: number;
   /** Bytes handed to sockets, headers included. */
   bytesSent: number;
   /** Peers dropped because they did not take their bytes. */
   stalled: number;
+  /** Generations published, the first one included. */
+  generations: number;
+  /** Time of the last publication, milliseconds since 1970. */
+  publishedMs: number;
+  /** Looks at the roots that failed and left what was served as it was. */
+  publishFailures: number;
+  /** READs refused because their rkey was that of a generation that had been replaced. */
+  staleRefusals: number;
 }
 
 export function newServerCounters(): ServerCounters {
@@ -25,7 +42,15 @@ export function newServerCounters(): ServerCounters {
     garbage: 0,
     reads: 0,
     readErrors: 0,
+    completions: new Map(),
+    readSeconds: new BucketCounts(METRICS.serveReadSeconds.buckets),
+    readBytes: new BucketCounts(METRICS.serveReadBytes.buckets),
+    payloadBytes: 0,
     bytesSent: 0,
     stalled: 0,
+    generations: 0,
+    publishedMs: 0,
+    publishFailures: 0,
+    staleRefusals: 0,
   };
 }

@@ -3,7 +3,7 @@
  * is copied before the kernel does it. Takes no slab: what it adds to memory are its headers.
  */
 import type { Socket } from 'node:net';
-import { Burst, type PendingRead, type PlannedFrame } from './burst.ts';
+import { Burst, type Failure, type PendingRead, type PlannedFrame } from './burst.ts';
 import { COPIED_PAYLOAD_BYTES_MAX } from './limits.ts';
 import type { OpenFiles } from './open-files.ts';
 import { encodeReason, FRAME_HEADER_BYTES, viewOf } from './protocol/index.ts';
@@ -44,11 +44,11 @@ export class MemoryBurst extends Burst {
     }
   }
 
-  protected placeError(read: PendingRead, { status, reason }: { status: number; reason: string }): number {
-    const text = encodeReason(reason);
+  protected placeError(read: PendingRead, failure: Failure): number {
+    const text = encodeReason(failure.reason);
     const frame = Buffer.allocUnsafe(FRAME_HEADER_BYTES + text.byteLength);
     frame.set(text, FRAME_HEADER_BYTES);
-    this.encodeErrorHeader(viewOf(frame), 0, read, status, text);
+    this.encodeErrorHeader(viewOf(frame), 0, read, failure, text);
     this.#pieces.push(frame);
     return frame.byteLength;
   }

@@ -14,16 +14,32 @@ export interface OpenFile {
   readonly file: StoredFile;
   readonly fd: number;
   users: number;
+  /** Of no region any more that is served. */
+  retired: boolean;
 }
 
-type OpenCallback = (error: string | undefined, opened: OpenFile | undefined) => void;
+/** Why a file can't be read, in words for a peer: the file's place on this machine is not its business. */
+export interface StorageFault {
+  readonly reason: string;
+  /** It is not the version any more that the region promises. */
+  readonly stale: boolean;
+}
 
-const CHANGED = 'the file has changed since the server started: restart qanat serve to serve the new one';
+type OpenCallback = (error: StorageFault | undefined, opened: OpenFile | undefined) => void;
 
-/** What a peer is told; the file's place on this machine is not its business. */
-function openFault({ code }: NodeJS.ErrnoException): string {
-  if (code === 'ENOENT' || code === 'ENOTDIR') return 'the file is gone since the server started: restart qanat serve';
-  return code === 'ELOOP' ? CHANGED : `the server can't open it (${code})`;
+const HOW = 'a SIGHUP to qanat serve publishes what is there now, and so does its --watch by itself';
+
+/** Why a read failed whose file is not what it was. */
+export const FILE_CHANGED: StorageFault = {
+  reason: `the file has changed since it was published: ${HOW}`,
+  stale: true,
+};
+
+const FILE_GONE: StorageFault = { reason: `the file is gone since it was published: ${HOW}`, stale: true };
+
+function openFault({ code }: NodeJS.ErrnoException): StorageFault {
+  if (code === 'ENOENT' || code === 'ENOTDIR') return FILE_GONE;
+  return code === 'ELOOP' ? FILE_CHANGED : { reason: `the server can't open it (${code})`, stale: false };
 }
 
 /** No link swapped in after the scan is followed, and a pipe swapped in does not block. */
@@ -33,6 +49,8 @@ export class OpenFiles {
   readonly #opened = new Map<StoredFile, OpenFile>();
   readonly #opening = new Map<StoredFile, OpenCallback[]>();
   readonly #max: number;
+  /** Those that are not retired; undefined for all. */
+  #served: ReadonlySet<StoredFile> | undefined;
   #closed = false;
 
   constructor(max: number) {
@@ -62,9 +80,25 @@ export class OpenFiles {
     });
   }
 
+  /** Files that are open now. */
+  get count(): number {
+    return this.#opened.size;
+  }
+
   release(opened: OpenFile): void {
     opened.users--;
-    this.#evict();
+    if (opened.retired && opened.users === 0) this.#close(opened);
+    else this.#evict();
+  }
+
+  /** Only `served` are served from now on: descriptors of others keep the space of deleted files, so they go. */
+  retire(served: ReadonlySet<StoredFile>): void {
+    this.#served = served;
+    for (const opened of [...this.#opened.values()]) {
+      if (served.has(opened.file)) continue;
+      opened.retired = true;
+      if (opened.users === 0) this.#close(opened);
+    }
   }
 
   /** Whether the file still is the version that the region promises. */
@@ -85,18 +119,19 @@ export class OpenFiles {
   #checkOpened(file: StoredFile, fd: number): void {
     fstat(fd, { bigint: true }, (error, found) => {
       if (error === null && sameVersion(found, file.version)) {
-        const opened = { file, fd, users: 0 };
+        const retired = this.#served?.has(file) === false;
+        const opened = { file, fd, users: 0, retired };
         this.#opened.set(file, opened);
         this.#settle(file, undefined, opened);
         this.#evict();
       } else {
         close(fd, () => {});
-        this.#settle(file, error === null ? CHANGED : error.message, undefined);
+        this.#settle(file, error === null ? FILE_CHANGED : { reason: error.message, stale: false }, undefined);
       }
     });
   }
 
-  #settle(file: StoredFile, error: string | undefined, opened: OpenFile | undefined): void {
+  #settle(file: StoredFile, error: StorageFault | undefined, opened: OpenFile | undefined): void {
     const waiting = this.#opening.get(file) ?? [];
     this.#opening.delete(file);
     if (opened !== undefined) opened.users += waiting.length;
@@ -106,14 +141,14 @@ export class OpenFiles {
   #evict(): void {
     const max = this.#closed ? 0 : this.#max;
     if (this.#opened.size <= max) return;
-    for (const [file, opened] of this.#opened) {
+    for (const opened of this.#opened.values()) {
       if (this.#opened.size <= max) break;
-      if (opened.users > 0) continue;
-      this.#opened.delete(file);
-      close(opened.fd, () => {});
+      if (opened.users === 0) this.#close(opened);
     }
   }
-}
 
-/** Why a read failed whose file is not what it was. */
-export const FILE_CHANGED = CHANGED;
+  #close(opened: OpenFile): void {
+    this.#opened.delete(opened.file);
+    close(opened.fd, () => {});
+  }
+}

@@ -9,7 +9,7 @@ import { LOAD_BYTES, LOAD_PIECES, PINNED_CHUNK_BYTES } from './limits.ts';
 import type { OpenFiles } from './open-files.ts';
 import { versionEtag } from './protocol/index.ts';
 import type { ServedFile } from './region.ts';
-import { StorageReads } from './storage-reads.ts';
+import { type StorageFaults, StorageReads } from './storage-reads.ts';
 
 export interface PinOptions {
   /** Bytes of memory at most. */
@@ -161,10 +161,10 @@ async function loadInto(
   const flush = async (): Promise<void> => {
     const { reads, files, bytes } = batch;
     batch = { reads: new StorageReads(), files: [], bytes: 0, pieces: 0 };
-    const faults = await new Promise<ReadonlyMap<unknown, string>>((resolve) => reads.run(openFiles, resolve));
+    const faults = await new Promise<StorageFaults>((resolve) => reads.run(openFiles, resolve));
     signal?.throwIfAborted();
     const faulty = files.find(({ store }) => faults.has(store));
-    if (faulty !== undefined) throw new ServeError('CHANGED', `${faulty.path}: ${faults.get(faulty.store)}`);
+    if (faulty !== undefined) throw new ServeError('CHANGED', `${faulty.path}: ${faults.get(faulty.store)?.reason}`);
     done += bytes;
     onProgress?.(done, bytesTotal);
   };

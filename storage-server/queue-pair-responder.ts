@@ -4,7 +4,7 @@
  * (`startBurst`), and never has more bursts under way than its share, so a slow peer holds a bounded amount of memory.
  */
 import type { Socket } from 'node:net';
-import type { Burst, PendingRead } from './burst.ts';
+import type { Burst, Failure, PendingRead } from './burst.ts';
 import type { ServerCounters } from './counters.ts';
 import type { ServerLimits } from './limits.ts';
 import { SMALL_SLAB_BYTES } from './limits.ts';
@@ -13,6 +13,7 @@ import type { OpenFiles } from './open-files.ts';
 import {
   depthsValid,
   encodeClosed,
+  encodeGenerationEvent,
   encodeRefusal,
   encodeWelcome,
   FRAME_HEADER_BYTES,
@@ -25,13 +26,13 @@ import {
   RequestReader,
   WC,
 } from './protocol/index.ts';
-import type { Region } from './region.ts';
+import type { RegionHolder } from './region-holder.ts';
 import type { Slab, SlabPool } from './slab-pool.ts';
 import { StoredBurst } from './stored-burst.ts';
 
 /** What a responder needs of its server. */
 export interface ResponderHost {
-  readonly region: Region;
+  readonly regions: RegionHolder;
   readonly files: OpenFiles;
   readonly slabs: SlabPool;
   readonly limits: ServerLimits;
@@ -47,6 +48,8 @@ export interface ResponderHost {
   /** A burst that was started has its bytes. */
   burstFilled(): void;
   ended(responder: QueuePairResponder): void;
+  /** A file is not what it was when the region was published. */
+  onStale(): void;
   log(event: string, peer: string, detail: string): void;
 }
 
@@ -68,6 +71,8 @@ export class QueuePairResponder {
   /** Writes that the socket has not finished. */
   #writing = 0;
   #smallTaken = false;
+  /** The socket has not taken the last event yet, and whether there has been another generation since. */
+  #telling: 'nothing' | 'event' | 'event, then another' = 'nothing';
   #checksum = false;
   #readBytesMax = 0;
   #outstandingMax = 0;
@@ -93,6 +98,20 @@ export class QueuePairResponder {
     socket.setKeepAlive(true, host.limits.stallMs);
   }
 
+  get state(): State {
+    return this.#state;
+  }
+
+  /** READs that are not planned into a burst yet. */
+  get queued(): number {
+    return this.#queue.length;
+  }
+
+  /** Bursts that the socket has not taken yet. */
+  get writing(): number {
+    return this.#writing;
+  }
+
   /** Whether a turn would be used. */
   get canStart(): boolean {
     return (
@@ -107,13 +126,46 @@ export class QueuePairResponder {
     const burst = this.#newBurst();
     if (burst === undefined) return false;
     this.#bursts.push(burst);
-    burst.plan(this.#queue, this.#host.region, bytesMax);
+    burst.plan(this.#queue, this.#host.regions.current, bytesMax);
     if (burst.fatal) this.#queue.length = 0;
     burst.fill(this.#host.files, () => {
       this.#host.burstFilled();
       this.#send();
     });
     return true;
+  }
+
+  /** Another region is served: the peer is told, and what has not been begun of the old one is refused. */
+  published(): void {
+    if (this.#state !== 'serving' && this.#state !== 'closing') return;
+    this.#tell();
+    const first = this.#queue.findIndex((read) => read.length > 0);
+    const read = this.#queue[first];
+    // One that fails anyway ends the pair anyway.
+    if (read === undefined || read.failure !== undefined) return;
+    this.#queue.splice(first, this.#queue.length, { ...read, failure: this.#staleKey() });
+    // Nothing that is asked for behind it will be answered.
+    this.#state = 'closing';
+  }
+
+  /** A peer that does not take its bytes has one event under way, and afterwards hears of the last generation only. */
+  #tell(): void {
+    if (this.#telling !== 'nothing') {
+      this.#telling = 'event, then another';
+      return;
+    }
+    this.#telling = 'event';
+    const { generation, rkey, length: regionLength } = this.#host.regions.current;
+    this.#socket.write(encodeGenerationEvent({ generation, rkey, regionLength }, this.#checksum), () => {
+      const again = this.#telling === 'event, then another';
+      this.#telling = 'nothing';
+      if (again && (this.#state === 'serving' || this.#state === 'closing')) this.#tell();
+    });
+  }
+
+  #staleKey(): Failure {
+    this.#host.counters.staleRefusals++;
+    return { status: WC.REM_ACCESS_ERR, reason: 'the rkey is of a generation that was replaced', stale: true };
   }
 
   /** Accepts nothing more, completes what it has and ends the connection. */
@@ -169,7 +221,8 @@ export class QueuePairResponder {
   #greet(hello: Hello): boolean {
     clearTimeout(this.#timer);
     this.#host.heard(this);
-    const { limits, region } = this.#host;
+    const { limits } = this.#host;
+    const region = this.#host.regions.current;
     const refusal = this.#host.refusal();
     if (refusal !== undefined) return this.#refuse(refusal.number, refusal.reason);
     if (!depthsValid(hello)) {
@@ -210,13 +263,14 @@ export class QueuePairResponder {
     const failure = this.#check(request);
     this.#outstanding++;
     const { wrLow, wrHigh, address, length } = request;
-    const read = { wrLow, wrHigh, address, length, planned: 0 };
+    const read = { wrLow, wrHigh, address, length, acceptedMs: performance.now(), planned: 0 };
     this.#queue.push(failure === undefined ? read : { ...read, failure });
     return failure === undefined;
   }
 
-  #check(request: Request): { status: number; reason: string } | undefined {
-    const { region } = this.#host;
+  #check(request: Request): Failure | undefined {
+    const { regions } = this.#host;
+    const region = regions.current;
     if (request.opcode !== OPCODE.READ) return { status: WC.REM_INV_REQ_ERR, reason: `opcode ${request.opcode}` };
     if (this.#outstanding >= this.#outstandingMax) {
       return { status: WC.REM_INV_REQ_ERR, reason: `more than ${this.#outstandingMax} READs outstanding` };
@@ -225,7 +279,10 @@ export class QueuePairResponder {
       return { status: WC.REM_INV_REQ_ERR, reason: `READ of ${request.length} bytes, at most ${this.#readBytesMax}` };
     }
     if (request.length === 0) return undefined;
-    if (request.rkey !== region.rkey) return { status: WC.REM_ACCESS_ERR, reason: 'unknown or stale rkey' };
+    if (request.rkey !== region.rkey) {
+      if (regions.wasReplaced(request.rkey)) return this.#staleKey();
+      return { status: WC.REM_ACCESS_ERR, reason: 'unknown rkey' };
+    }
     if (!region.holds(request.address, request.length)) {
       return { status: WC.REM_ACCESS_ERR, reason: `range outside the region of ${region.length} bytes` };
     }
@@ -233,7 +290,7 @@ export class QueuePairResponder {
   }
 
   #newBurst(): Burst | undefined {
-    if (this.#host.region.inMemory) return new MemoryBurst(this.#checksum);
+    if (this.#host.regions.current.inMemory) return new MemoryBurst(this.#checksum);
     const slab = this.#takeSlab();
     return slab === undefined ? undefined : new StoredBurst(slab, this.#checksum);
   }
@@ -275,6 +332,7 @@ export class QueuePairResponder {
         if (this.canStart) this.#host.ready(this);
       });
       if (burst.fatal) {
+        if (burst.failure?.status === WC.REM_OP_ERR && burst.failure.stale) this.#host.onStale();
         this.#host.log('failed', this.#peer, burst.failure?.reason ?? '');
         this.#finish(undefined);
       }
@@ -289,6 +347,14 @@ export class QueuePairResponder {
     counters.reads += burst.completions - errors;
     counters.readErrors += errors;
     counters.bytesSent += burst.bytes;
+    counters.payloadBytes += burst.payloadBytes;
+    const now = performance.now();
+    for (const { acceptedMs, length } of burst.succeeded) {
+      counters.readSeconds.observe((now - acceptedMs) / 1000);
+      counters.readBytes.observe(length);
+    }
+    countCompletions(counters, WC.SUCCESS, burst.succeeded.length);
+    if (burst.failure !== undefined) countCompletions(counters, burst.failure.status, 1);
   }
 
   #endIfDone(): void {
@@ -329,4 +395,8 @@ export class QueuePairResponder {
     // Bursts that are being filled keep their slabs until storage is done with them; `#send` gives them back.
     this.#host.ended(this);
   }
+}
+
+function countCompletions({ completions }: ServerCounters, status: number, count: number): void {
+  completions.set(status, (completions.get(status) ?? 0) + count);
 }

@@ -19,19 +19,22 @@ import {
 import { OpenFiles } from './open-files.ts';
 import { REFUSAL, type Refusal } from './protocol/index.ts';
 import { QueuePairResponder, type ResponderHost } from './queue-pair-responder.ts';
-import type { Region } from './region.ts';
+import type { RegionHolder } from './region-holder.ts';
+import type { ServerActivity } from './server-metrics.ts';
 import { SlabPool } from './slab-pool.ts';
 
 /** Backlog of connections that are not accepted yet: a burst of a thousand clients must not be reset. */
 const BACKLOG = 1024;
 
 export class QueuePairServer implements ResponderHost {
-  readonly region: Region;
+  readonly regions: RegionHolder;
   readonly limits: ServerLimits;
   readonly counters: ServerCounters;
   readonly files = new OpenFiles(OPEN_FILES_MAX);
   readonly slabs: SlabPool;
   readonly log: (event: string, peer: string, detail: string) => void;
+  /** Told when a file turns out not to be what it was. */
+  onStale: () => void = () => {};
   readonly #server: Server;
   readonly #responders = new Set<QueuePairResponder>();
   /** Of these, those that have shaken hands: they alone take the slots. */
@@ -44,12 +47,16 @@ export class QueuePairServer implements ResponderHost {
   #closing = false;
   #idle: (() => void) | undefined;
 
-  constructor(region: Region, limits: ServerLimits, counters: ServerCounters, log: ResponderHost['log']) {
-    this.region = region;
+  constructor(regions: RegionHolder, limits: ServerLimits, counters: ServerCounters, log: ResponderHost['log']) {
+    this.regions = regions;
     this.limits = limits;
     this.counters = counters;
     this.log = log;
     this.slabs = new SlabPool(limits.slabsMax);
+    regions.onPublished((region) => {
+      for (const responder of this.#greeted) responder.published();
+      this.files.retire(new Set(region.files.map(({ store }) => store)));
+    });
     this.#server = createServer({ allowHalfOpen: true }, (socket) => {
       if (!this.#makeRoom()) {
         counters.refused++;
@@ -164,6 +171,29 @@ export class QueuePairServer implements ResponderHost {
     this.#greeted.delete(responder);
     this.#silent.delete(responder);
     this.counters.connections = this.#responders.size;
+  }
+
+  /** What is under way now. */
+  activity(): ServerActivity {
+    const queuePairs = { handshake: 0, serving: 0, closing: 0, ended: 0 };
+    let readsQueued = 0;
+    let burstsSending = 0;
+    for (const responder of this.#responders) {
+      queuePairs[responder.state]++;
+      readsQueued += responder.queued;
+      burstsSending += responder.writing;
+    }
+    return {
+      queuePairs,
+      waiting: this.#waiting.length,
+      readsQueued,
+      burstsReading: this.#reading,
+      burstsSending,
+      slabsSmall: this.slabs.smallInUse,
+      slabsLarge: this.slabs.largeInUse,
+      slabsMax: this.limits.slabsMax,
+      openFiles: this.files.count,
+    };
   }
 
   #pump(): void {

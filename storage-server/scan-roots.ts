@@ -4,7 +4,7 @@
  */
 import { constants, type Dirent } from 'node:fs';
 import { access, readdir, realpath, stat } from 'node:fs/promises';
-import { basename, resolve, sep } from 'node:path';
+import { basename, dirname, resolve, sep } from 'node:path';
 import { ServeError } from './errors.ts';
 import { checkPath, DIRECTORY_ENTRIES_MAX, isParquetPath, ProtocolError, versionEtag } from './protocol/index.ts';
 import type { ServedFile } from './region.ts';
@@ -13,6 +13,9 @@ export interface Skipped {
   readonly path: string;
   readonly reason: string;
 }
+
+/** Told of each place whose changes matter, before it is looked at: a folder, or just one name in it. */
+export type OnPlace = (folder: string, name?: string) => void;
 
 export interface ScannedRoots {
   readonly files: ServedFile[];
@@ -26,11 +29,17 @@ const FOLDERS_DEEP_MAX = 64;
  * Scans roots, each a folder or a file. One root appears by its content, several under their base names. `all` serves
  * files that are not named as Parquet too; a root that is a file is always served. Throws ServeError.
  */
-export async function scanRoots(roots: readonly string[], options: { all: boolean }): Promise<ScannedRoots> {
+export async function scanRoots(
+  roots: readonly string[],
+  options: { all: boolean; onPlace?: OnPlace },
+): Promise<ScannedRoots> {
   if (roots.length === 0) throw new ServeError('ROOT', 'nothing to serve');
   const names = new Map<string, string>();
-  const scan = new Scan(options.all);
+  const onPlace = options.onPlace ?? (() => {});
+  const scan = new Scan(options.all, onPlace);
   for (const root of roots) {
+    // The root may be a link that is to lead elsewhere, or be replaced as a whole.
+    onPlace(dirname(resolve(root)), basename(resolve(root)));
     const resolved = await resolveRoot(root);
     // The name as given, even if it is a link: that is what people know it by.
     const name = basename(resolve(root));
@@ -45,6 +54,7 @@ export async function scanRoots(roots: readonly string[], options: { all: boolea
       );
     }
     names.set(name, resolved.path);
+    if (resolved.path !== resolve(root)) onPlace(dirname(resolved.path), basename(resolved.path));
     if (resolved.isFolder) {
       scan.root = resolved.path;
       await scan.folder(resolved.path, roots.length === 1 ? '' : `${name}/`, [resolved.path]);
@@ -88,14 +98,17 @@ class Scan {
   readonly skipped: Skipped[] = [];
   root = '';
   readonly #all: boolean;
+  readonly #onPlace: OnPlace;
 
-  constructor(all: boolean) {
+  constructor(all: boolean, onPlace: OnPlace) {
     this.#all = all;
+    this.#onPlace = onPlace;
   }
 
   /** Walks a folder; `ancestors` are the resolved folders above and including it. */
   async folder(localPath: string, prefix: string, ancestors: readonly string[]): Promise<void> {
     let entries: Dirent<Buffer>[];
+    this.#onPlace(localPath);
     try {
       entries = await readdir(localPath, { encoding: 'buffer', withFileTypes: true });
     } catch (error) {

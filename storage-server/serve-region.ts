@@ -1,11 +1,14 @@
-/** Serves the files below some roots as one region over queue pairs: scan, region, listener, and their end. */
+/** Serves what a source has as one region over queue pairs, and publishes what it has later: the parts and their end. */
 import { newServerCounters, type ServerCounters } from './counters.ts';
 import { ServeError } from './errors.ts';
 import { DEFAULT_LIMITS, type ServerLimits } from './limits.ts';
-import { ALIGN_BYTES_MIN, ProtocolError } from './protocol/index.ts';
+import { Publisher, type PublishOutcome } from './publisher.ts';
 import { QueuePairServer } from './queue-pair-server.ts';
-import { Region } from './region.ts';
-import { type Skipped, scanRoots } from './scan-roots.ts';
+import type { Region } from './region.ts';
+import { RegionHolder } from './region-holder.ts';
+import { rootsSource } from './region-source.ts';
+import { RootWatcher } from './root-watcher.ts';
+import type { Skipped } from './scan-roots.ts';
 
 export interface ServeOptions {
   /** Folders and files. One folder appears by its content, several under their base names. */
@@ -16,12 +19,14 @@ export interface ServeOptions {
   readonly alignBytes?: number;
   /** Serve files that are not named as Parquet too. */
   readonly all?: boolean;
+  /** Publish changes of the roots by itself, looking at them at least every `intervalMs`. */
+  readonly watch?: { readonly intervalMs?: number };
   readonly limits?: Partial<ServerLimits>;
-  /** Told of connections that are refused, dropped or fail, and of files that are skipped. */
+  /** Told of connections that are refused, dropped or fail, of files that are skipped, and of publications. */
   readonly log?: (event: string, peer: string, detail: string) => void;
 }
 
-/** What a running server serves. */
+/** What a running server serves now. */
 export interface ServedRegion {
   /** Hexadecimal. */
   readonly generation: string;
@@ -36,6 +41,11 @@ export interface RunningServer {
   address(): { readonly host: string; readonly port: number };
   region(): ServedRegion;
   counters(): Readonly<ServerCounters>;
+  /**
+   * Looks at the roots again and publishes a new generation if anything has changed. Never rejects: what fails is
+   * logged, and what was served before goes on being served.
+   */
+  republish(): Promise<PublishOutcome>;
   /** Drains for at most `drainMs`, then cuts what is left. */
   close(): Promise<void>;
 }
@@ -44,34 +54,50 @@ export interface RunningServer {
 export async function serveRegion(options: ServeOptions): Promise<RunningServer> {
   const limits = checkedLimits({ ...DEFAULT_LIMITS, ...options.limits });
   const log = options.log ?? (() => {});
-  const { files, skipped } = await scanRoots(options.roots, { all: options.all ?? false });
-  for (const { path, reason } of skipped) log('skipped', '', `${path}: ${reason}`);
-  const region = makeRegion(files, options.alignBytes ?? ALIGN_BYTES_MIN);
   const counters = newServerCounters();
-  const server = new QueuePairServer(region, limits, counters, log);
-  const address = await server.listen(options.listen.host, options.listen.port);
-  const served = {
+  const source = rootsSource(options.roots, options);
+  let publisher: Publisher | undefined;
+  const watcher =
+    options.watch === undefined
+      ? undefined
+      : new RootWatcher({ ...options.watch, log, onDue: () => void publisher?.republish() });
+  try {
+    watcher?.beginLook();
+    const first = await source.load(undefined, watcher?.onPlace ?? (() => {}));
+    for (const { path, reason } of first.skipped) log('skipped', '', `${path}: ${reason}`);
+    const holder = new RegionHolder(first.region, counters);
+    const server = new QueuePairServer(holder, limits, counters, log);
+    const address = await server.listen(options.listen.host, options.listen.port);
+    const publishing = new Publisher(source, holder, first, { counters, log, watcher });
+    publisher = publishing;
+    server.onStale = () => watcher?.poke();
+    watcher?.endLook(true);
+    return {
+      address: () => ({ host: address.address, port: address.port }),
+      region: () => summary(holder.current, publishing.skipped),
+      counters: () => counters,
+      republish: () => publishing.republish(),
+      async close() {
+        watcher?.close();
+        publishing.close();
+        await server.close();
+      },
+    };
+  } catch (error) {
+    watcher?.close();
+    throw error;
+  }
+}
+
+function summary(region: Region, skipped: readonly Skipped[]): ServedRegion {
+  const { entries } = region.directory;
+  return {
     generation: Buffer.from(region.generation).toString('hex'),
-    files: files.length,
-    fileBytes: region.directory.entries.reduce((sum, entry) => sum + entry.length, 0),
+    files: entries.length,
+    fileBytes: entries.reduce((sum, entry) => sum + entry.length, 0),
     regionBytes: region.length,
     skipped,
   };
-  return {
-    address: () => ({ host: address.address, port: address.port }),
-    region: () => served,
-    counters: () => counters,
-    close: () => server.close(),
-  };
-}
-
-function makeRegion(files: ConstructorParameters<typeof Region>[0], alignBytes: number): Region {
-  try {
-    return new Region(files, alignBytes);
-  } catch (cause) {
-    if (cause instanceof ProtocolError) throw new ServeError('LIMIT', cause.message, { cause });
-    throw cause;
-  }
 }
 
 function checkedLimits(limits: ServerLimits): ServerLimits {

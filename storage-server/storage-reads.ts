@@ -4,7 +4,7 @@
  * A file that can't be read or has changed is told as a fault, and none of its bytes may be used.
  */
 import { readv } from 'node:fs';
-import { FILE_CHANGED, type OpenFile, type OpenFiles } from './open-files.ts';
+import { FILE_CHANGED, type OpenFile, type OpenFiles, type StorageFault } from './open-files.ts';
 import type { ServedFile, StoredFile } from './region.ts';
 
 /** Consecutive bytes of one stored file, into one or more places. */
@@ -16,11 +16,11 @@ interface Fetch {
 }
 
 /** Why files could not be read, in words that do not tell their place on this machine. */
-export type StorageFaults = ReadonlyMap<StoredFile, string>;
+export type StorageFaults = ReadonlyMap<StoredFile, StorageFault>;
 
 export class StorageReads {
   readonly #fetches: Fetch[] = [];
-  readonly #faults = new Map<StoredFile, string>();
+  readonly #faults = new Map<StoredFile, StorageFault>();
   readonly #opened: OpenFile[] = [];
   #pending = 0;
 
@@ -58,7 +58,7 @@ export class StorageReads {
   #start({ store, start, into }: Fetch, openFiles: OpenFiles, settle: () => void): void {
     openFiles.acquire(store, (error, file) => {
       if (file === undefined) {
-        this.#faults.set(store, error ?? 'it could not be opened');
+        this.#faults.set(store, error ?? { reason: 'it could not be opened', stale: false });
         settle();
         return;
       }
@@ -72,9 +72,9 @@ export class StorageReads {
 }
 
 /** Reads until every place is full; calls back with what went wrong, or nothing. */
-function readFully(fd: number, into: Uint8Array[], position: number, done: (fault: string | undefined) => void): void {
+function readFully(fd: number, into: Uint8Array[], position: number, done: (fault: StorageFault | undefined) => void): void {
   readv(fd, into, position, (error, bytesRead) => {
-    if (error !== null) return done(error.message);
+    if (error !== null) return done({ reason: error.message, stale: false });
     let left = bytesRead;
     let rest = into;
     while (rest.length > 0 && left >= rest[0]!.byteLength) {
@@ -82,7 +82,7 @@ function readFully(fd: number, into: Uint8Array[], position: number, done: (faul
       rest = rest.slice(1);
     }
     if (rest.length === 0) return done(undefined);
-    if (bytesRead === 0) return done('the file is shorter than it was');
+    if (bytesRead === 0) return done(FILE_CHANGED);
     readFully(fd, [rest[0]!.subarray(left), ...rest.slice(1)], position + bytesRead, done);
   });
 }

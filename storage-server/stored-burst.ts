@@ -3,7 +3,7 @@
  * file are read in one go, and each file is checked once for all of them.
  */
 import type { Socket } from 'node:net';
-import { Burst, type PendingRead, type PlannedFrame } from './burst.ts';
+import { Burst, type Failure, type PendingRead, type PlannedFrame } from './burst.ts';
 import type { OpenFiles } from './open-files.ts';
 import { encodeReason, FRAME_HEADER_BYTES, WC } from './protocol/index.ts';
 import type { Region, ServedFile } from './region.ts';
@@ -74,7 +74,8 @@ export class StoredBurst extends Burst {
       if (faulty !== undefined) {
         this.completions = completions;
         this.bytes = frame.headerAt;
-        this.fail(frame.read, { status: WC.REM_OP_ERR, reason: `${faulty.path}: ${faults.get(faulty.store)}` });
+        const { reason, stale } = faults.get(faulty.store)!;
+        this.fail(frame.read, { status: WC.REM_OP_ERR, reason: `${faulty.path}: ${reason}`, stale });
         return;
       }
       if (frame.last) completions++;
@@ -83,12 +84,12 @@ export class StoredBurst extends Burst {
     }
   }
 
-  protected placeError(read: PendingRead, { status, reason }: { status: number; reason: string }): number {
+  protected placeError(read: PendingRead, failure: Failure): number {
     const { bytes, view } = this.slab;
     const at = this.bytes;
-    const text = encodeReason(reason).subarray(0, bytes.byteLength - at - FRAME_HEADER_BYTES);
+    const text = encodeReason(failure.reason).subarray(0, bytes.byteLength - at - FRAME_HEADER_BYTES);
     bytes.set(text, at + FRAME_HEADER_BYTES);
-    this.encodeErrorHeader(view, at, read, status, text);
+    this.encodeErrorHeader(view, at, read, failure, text);
     return FRAME_HEADER_BYTES + text.byteLength;
   }
 }

@@ -11,7 +11,7 @@ import { statusName, WC } from './status.ts';
 const REQUEST_MAGIC = 0x5251;
 
 /** "QF": a frame from the server follows. */
-const FRAME_MAGIC = 0x4651;
+export const FRAME_MAGIC = 0x4651;
 
 export const OPCODE = {
   READ: 1,
@@ -31,6 +31,12 @@ export const FRAME_KIND = {
 /** Flag bit: this frame completes its READ. */
 const FRAME_LAST = 1;
 
+/**
+ * Flag bit of an error frame: what was asked for was there once. With REM_ACCESS_ERR the rkey is that of a region that
+ * was replaced, with REM_OP_ERR the file is not the version any more that the generation promises.
+ */
+const FRAME_STALE = 2;
+
 export interface Request {
   opcode: number;
   rkey: number;
@@ -45,6 +51,7 @@ export interface Request {
 export interface FrameHeader {
   kind: number;
   last: boolean;
+  stale: boolean;
   payloadBytes: number;
   wrId: number;
   /** Where in the READ this payload starts. */
@@ -112,6 +119,7 @@ export function encodePayloadHeader(
   at: number,
   frame: {
     last: boolean;
+    stale?: boolean;
     payloadBytes: number;
     wrLow: number;
     wrHigh: number;
@@ -122,7 +130,7 @@ export function encodePayloadHeader(
 ): void {
   view.setUint16(at, FRAME_MAGIC, true);
   view.setUint8(at + 2, FRAME_KIND.PAYLOAD);
-  view.setUint8(at + 3, frame.last ? FRAME_LAST : 0);
+  view.setUint8(at + 3, (frame.last ? FRAME_LAST : 0) | (frame.stale === true ? FRAME_STALE : 0));
   view.setUint32(at + 4, frame.payloadBytes, true);
   view.setUint32(at + 8, frame.wrLow, true);
   view.setUint32(at + 12, frame.wrHigh, true);
@@ -153,16 +161,20 @@ export function decodeFrameHeader(view: DataView, at: number): FrameHeader {
   const header = {
     kind,
     last: (flags & FRAME_LAST) !== 0,
+    stale: (flags & FRAME_STALE) !== 0,
     payloadBytes,
     wrId: readU64(view, at + 8, 'wr_id'),
     offset: view.getUint32(at + 16, true),
     status,
     crc: view.getUint32(at + 24, true),
   };
-  if ((flags & ~FRAME_LAST) !== 0) throw new ProtocolError('FRAME', `unknown frame flags ${flags}`);
+  if ((flags & ~(FRAME_LAST | FRAME_STALE)) !== 0) throw new ProtocolError('FRAME', `unknown frame flags ${flags}`);
   if (view.getUint32(at + 28, true) !== 0) throw new ProtocolError('FRAME', 'reserved field of a frame is not zero');
   if (payloadBytes > frameBytesMax(kind, status)) {
     throw new ProtocolError('LENGTH', `frame of kind ${kind} with ${payloadBytes} bytes`);
+  }
+  if (header.stale && !(kind === FRAME_KIND.PAYLOAD && (status === WC.REM_ACCESS_ERR || status === WC.REM_OP_ERR))) {
+    throw new ProtocolError('FRAME', `stale in a frame of kind ${kind} with status ${status}`);
   }
   if (kind === FRAME_KIND.PAYLOAD) {
     if (statusName(status) === undefined) throw new ProtocolError('FRAME', `unknown status ${status}`);

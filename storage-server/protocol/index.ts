@@ -1,6 +1,7 @@
 /** The wire format and the directory, for both ends. Fixed in PROTOCOL.md; imports nothing of ours. */
 export * from './directory.ts';
 export * from './errors.ts';
+export * from './events.ts';
 export * from './file-version.ts';
 export * from './frames.ts';
 export * from './handshake.ts';

@@ -30,6 +30,9 @@ export const PAYLOAD_BYTES_MAX = 1024 * 1024;
 /** Largest payload of an asynchronous event, bytes: what a client has to be able to skip. */
 export const EVENT_BYTES_MAX = 4096;
 
+/** Bytes of the payload of the event of a new generation. */
+export const GENERATION_EVENT_BYTES = 32;
+
 /** Largest READ that may ever be granted, bytes: lengths stay far from the sign bit of 32-bit numbers. */
 export const READ_BYTES_CEILING = 1024 * 1024 * 1024;
 

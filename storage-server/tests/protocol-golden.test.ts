@@ -3,11 +3,14 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
   decodeFrameHeader,
+  decodeGenerationEvent,
   decodeHello,
   decodeRequest,
   decodeWelcome,
+  EVENT,
   encodeClose,
   encodeClosed,
+  encodeGenerationEvent,
   encodeHello,
   encodePayloadHeader,
   encodeRead,
@@ -122,6 +125,7 @@ test('frames', () => {
   assert.deepEqual(decodeFrameHeader(viewOf(bytes), 0), {
     kind: 1,
     last: true,
+    stale: false,
     payloadBytes: 0x100,
     wrId: 0x1_0000_0002,
     offset: 0x300,
@@ -129,6 +133,42 @@ test('frames', () => {
     crc: 0xcafef00d,
   });
   assert.equal(hex(encodeClosed()), `51460300${'00'.repeat(28)}`);
+});
+
+test('stale errors', () => {
+  for (const status of [WC.REM_ACCESS_ERR, WC.REM_OP_ERR]) {
+    const bytes = new Uint8Array(32);
+    const frame = { last: true, stale: true, payloadBytes: 4, wrLow: 7, wrHigh: 0, offset: 0, status, crc: 0 };
+    encodePayloadHeader(viewOf(bytes), 0, frame);
+    assert.equal(hex(bytes), `51460103040000000700000000000000000000000${status.toString(16)}${'00'.repeat(11)}`);
+    assert.equal(decodeFrameHeader(viewOf(bytes), 0).stale, true);
+  }
+  for (const status of [WC.SUCCESS, WC.REM_INV_REQ_ERR]) {
+    const bytes = new Uint8Array(32);
+    const frame = { last: true, stale: true, payloadBytes: 4, wrLow: 7, wrHigh: 0, offset: 0, status, crc: 0 };
+    encodePayloadHeader(viewOf(bytes), 0, frame);
+    assert.throws(() => decodeFrameHeader(viewOf(bytes), 0), { code: 'FRAME' });
+  }
+});
+
+test('the event of a new generation', () => {
+  const served = { generation: GENERATION, rkey: 0xdeadbeef, regionLength: 0x12345678_9a };
+  const bytes = encodeGenerationEvent(served, false);
+  const payload = `a0a1a2a3a4a5a6a7a8a9aaabacadaeafefbeadde000000009a78563412000000`;
+  assert.equal(hex(bytes), `51460200200000000000000000000000000000000100000000000000000000${'00'}${payload}`);
+  const header = decodeFrameHeader(viewOf(bytes), 0);
+  assert.deepEqual([header.kind, header.status, header.payloadBytes], [2, EVENT.GENERATION, 32]);
+  assert.deepEqual(decodeGenerationEvent(bytes.subarray(32)), served);
+  const checked = encodeGenerationEvent(served, true);
+  assert.equal(hex(checked.subarray(24, 28)), 'ff7a6eec');
+  assert.equal(hex(checked.subarray(32)), payload);
+  const bad: [Uint8Array, string][] = [
+    [bytes.subarray(32, 63), 'LENGTH'],
+    [new Uint8Array(33), 'LENGTH'],
+    [new Uint8Array(32).fill(1, 20, 21), 'FRAME'],
+    [new Uint8Array(32).fill(0xff, 24, 32), 'NUMBER'],
+  ];
+  for (const [event, code] of bad) assert.throws(() => decodeGenerationEvent(event), { code });
 });
 
 test('directory', () => {
