@@ -141,6 +141,11 @@ export function formatBytes(bytes: number): string {
 }
 
 /** `1,234,567`. */
+/** `none`, or what the parser takes. */
+export function orNone<T>(parse: (text: string) => T): (text: string) => T | 'none' {
+  return (text) => (text.trim().toLowerCase() === 'none' ? 'none' : parse(text));
+}
+
 export function formatCount(count: number): string {
   return count.toLocaleString('en-US');
 }

@@ -19,6 +19,7 @@ export const COMMANDS = {
     summary: 'Serve the Parquet files below folders to other machines',
     options: [
       'listen',
+      'http',
       'all',
       'align',
       'insecureListen',
@@ -33,7 +34,7 @@ export const COMMANDS = {
     ],
     examples: [
       ['qanat serve /data/lake', 'on 127.0.0.1:7400; one JSON line when ready'],
-      ['qanat serve ./a ./b --listen 127.0.0.1:0', 'two folders, as a/… and b/…, on a free port'],
+      ['qanat serve ./a ./b --listen 127.0.0.1:0 --http none', 'two folders, as a/… and b/…, on a free port'],
     ],
   },
   ls: {
@@ -76,6 +77,7 @@ export const COMMANDS = {
       'dictionary',
       'batchRows',
       'verifyChecksums',
+      'metrics',
       ...SOURCE,
       'json',
       'debug',

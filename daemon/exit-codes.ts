@@ -1,6 +1,7 @@
 /** What the process tells its parent: the one place where errors become exit codes. */
 import { DecodeError } from '../decode/index.ts';
 import { FetchError } from '../fetcher/index.ts';
+import { MetricsError } from '../metrics/index.ts';
 import { ServeError } from '../storage-server/index.ts';
 import { CommandError } from './errors.ts';
 
@@ -36,6 +37,7 @@ export function isExpected(error: unknown): error is Error {
     error instanceof FetchError ||
     error instanceof DecodeError ||
     error instanceof ServeError ||
+    error instanceof MetricsError ||
     (error instanceof Error && 'syscall' in error)
   );
 }

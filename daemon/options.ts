@@ -10,6 +10,7 @@ import {
   formatBytes,
   oneOf,
   orAuto,
+  orNone,
   parseDuration,
   parseHostPort,
   parseNames,
@@ -47,6 +48,18 @@ export const OPTIONS = {
     parse: parseHostPort,
     without: '127.0.0.1:7400',
     meaning: 'Address for queue pairs; port 0 takes a free one',
+  },
+  http: {
+    argument: 'host:port|none',
+    parse: orNone(parseHostPort),
+    without: '127.0.0.1:7480',
+    meaning: 'Address for HTTP: `/metrics`, `/healthz`, `/readyz`; port 0 takes a free one, `none` does without',
+  },
+  metrics: {
+    argument: 'host:port|none',
+    parse: orNone(parseHostPort),
+    without: 'none',
+    meaning: 'Address for HTTP while it runs: `/metrics`, `/healthz`, `/readyz`; port 0 takes a free one',
   },
   all: toggle('Serve every file, not only `*.parquet`, `*.parq` and `*.pq` (in any letter case, hidden ones not)'),
   align: {

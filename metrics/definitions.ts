@@ -117,6 +117,32 @@ export const METRICS = {
   serveFileBytes: server.gauge('qanat_serve_region_file_bytes', 'bytes', 'Bytes of the files in the region.'),
   serveRegionBytes: server.gauge('qanat_serve_region_bytes', 'bytes', 'Bytes of the region, directory included.'),
 
+  servePinnedBytes: server.gauge(
+    'qanat_serve_pinned_bytes',
+    'bytes',
+    'Bytes of files that are held in memory (--pin).',
+  ),
+  serveGeneration: server.gauge(
+    'qanat_serve_generation',
+    'count',
+    'Number of the generation that is served: 1 is the first one since the start.',
+  ),
+  serveGenerationAge: server.gauge(
+    'qanat_serve_generation_age_seconds',
+    'seconds',
+    'Time since the generation that is served was published.',
+  ),
+  servePublishFailures: server.counter(
+    'qanat_serve_publish_failures_total',
+    'count',
+    'Looks at the served files that failed and left the generation as it was.',
+  ),
+  serveStaleRefusals: server.counter(
+    'qanat_serve_stale_refusals_total',
+    'count',
+    'READs refused because they named a generation that has been replaced.',
+  ),
+
   // fetch: requests of clients
   fetchQueuePairs: client.gauge('qanat_fetch_queue_pairs', 'count', 'Queue pairs to servers, by state.', {
     labels: { state: ['RESET', 'INIT', 'RTR', 'RTS', 'ERR'] },

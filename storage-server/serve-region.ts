@@ -1,4 +1,5 @@
 /** Serves what a source has as one region over queue pairs, and publishes what it has later: the parts and their end. */
+import type { Collector } from '../metrics/index.ts';
 import { newServerCounters, type ServerCounters } from './counters.ts';
 import { ServeError } from './errors.ts';
 import { DEFAULT_LIMITS, type ServerLimits } from './limits.ts';
@@ -9,6 +10,7 @@ import { RegionHolder } from './region-holder.ts';
 import { rootsSource } from './region-source.ts';
 import { RootWatcher } from './root-watcher.ts';
 import type { Skipped } from './scan-roots.ts';
+import { serverCollector } from './server-metrics.ts';
 
 export interface ServeOptions {
   /** Folders and files. One folder appears by its content, several under their base names. */
@@ -41,6 +43,8 @@ export interface RunningServer {
   address(): { readonly host: string; readonly port: number };
   region(): ServedRegion;
   counters(): Readonly<ServerCounters>;
+  /** For the registry of a server's metrics. */
+  readonly collectMetrics: Collector;
   /**
    * Looks at the roots again and publishes a new generation if anything has changed. Never rejects: what fails is
    * logged, and what was served before goes on being served.
@@ -76,6 +80,7 @@ export async function serveRegion(options: ServeOptions): Promise<RunningServer>
       address: () => ({ host: address.address, port: address.port }),
       region: () => summary(holder.current, publishing.skipped),
       counters: () => counters,
+      collectMetrics: serverCollector(server, holder, counters),
       republish: () => publishing.republish(),
       async close() {
         watcher?.close();

@@ -14,11 +14,20 @@ export interface Slab {
 export class SlabPool {
   readonly #largeMax: number;
   #largeInUse = 0;
+  #smallInUse = 0;
   readonly #freeLarge: Slab[] = [];
   readonly #freeSmall: Slab[] = [];
 
   constructor(largeMax: number) {
     this.#largeMax = largeMax;
+  }
+
+  get largeInUse(): number {
+    return this.#largeInUse;
+  }
+
+  get smallInUse(): number {
+    return this.#smallInUse;
   }
 
   /** A large slab, or undefined if all are in use. */
@@ -30,12 +39,14 @@ export class SlabPool {
 
   /** A small slab; the caller keeps to its share. */
   takeSmall(): Slab {
+    this.#smallInUse++;
     return this.#freeSmall.pop() ?? allocate(SMALL_SLAB_BYTES, false);
   }
 
   /** Takes a slab back that neither storage nor a socket uses any more. */
   give(slab: Slab): void {
     if (slab.large) this.#largeInUse--;
+    else this.#smallInUse--;
     const free = slab.large ? this.#freeLarge : this.#freeSmall;
     if (free.length < FREE_SLABS_KEPT) free.push(slab);
   }

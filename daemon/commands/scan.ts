@@ -17,9 +17,11 @@ import { reportText } from '../output/report-text.ts';
 import { LineSink } from '../output/row-text.ts';
 import type { Sink } from '../output/sink.ts';
 import { TableSink } from '../output/table.ts';
+import type { ClientMetrics } from '../scan/client-metrics.ts';
 import { type EngineOptions, ScanEngine } from '../scan/engine.ts';
 import { footersReport, type ScanReport } from '../scan/report.ts';
 import { Scan, type ScanOptions } from '../scan/scan.ts';
+import { withClientEndpoint } from './client-endpoint.ts';
 import { type CommandContext, printJson, tellDone, withSource } from './command.ts';
 import { countRows, explainScan } from './footers.ts';
 import { TABLE_ROWS_DEFAULT } from './limits.ts';
@@ -42,11 +44,22 @@ export async function scan(context: CommandContext): Promise<void> {
   const toFile = options.output !== undefined && options.output !== '-';
   const format = chooseFormat(options, toFile);
   check(options, format, toFile);
+  await withClientEndpoint(options, (metrics) => scanSource(context, format, toFile, metrics));
+}
+
+async function scanSource(
+  context: CommandContext,
+  format: ScanFormat,
+  toFile: boolean,
+  metrics: ClientMetrics | undefined,
+): Promise<void> {
+  const { options } = context;
   await withSource(context.operands[0]!, context, async (source) => {
+    metrics?.addSource(source);
     await refuseOwnSource(source, options.output);
     try {
       if (format === 'count') return await count(source, context);
-      const report = await scanRows(source, format, toFile, context);
+      const report = await scanRows(source, format, toFile, context, metrics);
       tellStats(report, options);
       if (toFile && options.json && format !== 'checksum') {
         await printJson({ output: options.output, format, ...report });
@@ -131,6 +144,7 @@ async function scanRows(
   format: ScanFormat,
   toFile: boolean,
   context: CommandContext,
+  metrics: ClientMetrics | undefined,
 ): Promise<ScanReport> {
   const { options, interruption } = context;
   const { signal } = interruption;
@@ -138,6 +152,7 @@ async function scanRows(
   const look = format === 'table' && !toFile && options.limit === undefined;
   const limit = look ? TABLE_ROWS_DEFAULT : options.limit;
   const engine = new ScanEngine(engineOptions(options));
+  metrics?.addEngine(engine);
   try {
     const scan = await Scan.open(engine, source, { ...scanOptions(options, limit), signal });
     try {

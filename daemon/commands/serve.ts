@@ -8,6 +8,7 @@ import {
   serveRegion,
 } from '../../storage-server/index.ts';
 import { formatHostPort, type HostPort } from '../argument.ts';
+import { type ProcessEndpoint, startEndpoint } from '../endpoint.ts';
 import { CommandError } from '../errors.ts';
 import type { OptionValues } from '../options.ts';
 import { printable } from '../output/printable.ts';
@@ -15,10 +16,42 @@ import { type CommandContext, printJson } from './command.ts';
 import { SKIPPED_SHOWN_MAX } from './limits.ts';
 
 const LISTEN_DEFAULT: HostPort = { host: '127.0.0.1', port: 7400 };
+const HTTP_DEFAULT: HostPort = { host: '127.0.0.1', port: 7480 };
 
-export async function serve({ operands, options, interruption }: CommandContext): Promise<void> {
-  const listen = options.listen ?? LISTEN_DEFAULT;
-  checkExposure(listen, options.insecureListen ?? false);
+export async function serve(context: CommandContext): Promise<void> {
+  const { listen = LISTEN_DEFAULT, http = HTTP_DEFAULT, insecureListen = false } = context.options;
+  checkExposure(listen, insecureListen);
+  if (http === 'none') return serveRoots(context, listen, undefined);
+  checkExposure(http, insecureListen);
+  const readiness: Readiness = { reason: 'starting: looking at the files to serve' };
+  const endpoint = await startEndpoint({
+    side: 'server',
+    address: http,
+    option: '--http',
+    notReady: () => readiness.reason,
+  });
+  try {
+    await serveRoots(context, listen, { endpoint, readiness });
+  } finally {
+    await endpoint.close();
+  }
+}
+
+/** Why the server is not ready, if it is not. */
+interface Readiness {
+  reason: string | undefined;
+}
+
+interface Http {
+  readonly endpoint: ProcessEndpoint;
+  readonly readiness: Readiness;
+}
+
+async function serveRoots(
+  { operands, options, interruption }: CommandContext,
+  listen: HostPort,
+  http: Http | undefined,
+): Promise<void> {
   const { align, all = false } = options;
   if (align !== undefined && !Number.isInteger(Math.log2(align))) {
     throw new CommandError('USAGE', `--align ${align}: expected a power of two`);
@@ -43,14 +76,28 @@ export async function serve({ operands, options, interruption }: CommandContext)
     log(`warning: no file to serve in ${operands.join(', ')}${all ? '' : ' (--all serves files of any name)'}`);
   }
   try {
-    await printJson({ event: 'ready', rdma: formatHostPort(server.address()), files, bytes: fileBytes, generation });
+    http?.endpoint.registry.addCollector(server.collectMetrics);
+    setReadiness(http, undefined);
+    await printJson({
+      event: 'ready',
+      rdma: formatHostPort(server.address()),
+      ...(http === undefined ? {} : { http: formatHostPort(http.endpoint.address()) }),
+      files,
+      bytes: fileBytes,
+      generation,
+    });
     await aborted(interruption.signal);
+    setReadiness(http, 'stopping');
     log('stopping: no new connections, sending what was asked for');
   } finally {
     await server.close();
   }
   const { connectionsTotal, reads, bytesSent } = server.counters();
   log(`stopped after ${connectionsTotal} connections, ${reads} reads, ${bytesSent} bytes`);
+}
+
+function setReadiness(http: Http | undefined, reason: string | undefined): void {
+  if (http !== undefined) http.readiness.reason = reason;
 }
 
 async function start(options: ServeOptions): Promise<RunningServer> {

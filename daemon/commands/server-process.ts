@@ -25,7 +25,7 @@ export class ServerProcess {
 
   /** Starts a server of `folder` on a free port of this machine. Throws CommandError SERVER. */
   static async start(folder: string, signal: AbortSignal): Promise<ServerProcess> {
-    const child = spawn(process.execPath, [COMMAND, 'serve', folder, '--listen', '127.0.0.1:0'], {
+    const child = spawn(process.execPath, [COMMAND, 'serve', folder, '--listen', '127.0.0.1:0', '--http', 'none'], {
       stdio: ['ignore', 'pipe', 'pipe'],
       // Ctrl-C is for us: the server is stopped when we are done with it.
       detached: true,

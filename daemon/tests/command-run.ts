@@ -56,7 +56,7 @@ export async function qanat(args: readonly string[], options: CommandOptions = {
 }
 
 export interface Server {
-  readonly ready: Readonly<Record<string, unknown>> & { readonly rdma: string };
+  readonly ready: Readonly<Record<string, unknown>> & { readonly rdma: string; readonly http: string };
   readonly errors: () => string;
   /** Ends it as a crash would. */
   kill(): void;
@@ -66,7 +66,7 @@ export interface Server {
 
 /** Starts `qanat serve` on a free port; the test stops it. */
 export async function qanatServe(args: readonly string[]): Promise<Server> {
-  const child = spawn(process.execPath, [QANAT, 'serve', ...args, '--listen', '127.0.0.1:0'], {
+  const child = spawn(process.execPath, [QANAT, 'serve', ...args, '--listen', '127.0.0.1:0', '--http', '127.0.0.1:0'], {
     env: cleanEnvironment(),
     stdio: ['ignore', 'pipe', 'pipe'],
   });

@@ -48,10 +48,10 @@ describe('serve', () => {
   });
 
   test('a folder that is not there, and an address in use, are told with 1', async () => {
-    const missing = await qanat(['serve', lake.path('nothing'), '--listen', '127.0.0.1:0']);
+    const missing = await qanat(['serve', lake.path('nothing'), '--listen', '127.0.0.1:0', '--http', 'none']);
     assert.equal(missing.code, 1);
     assert.match(missing.errors, /^qanat serve: serve ROOT: \/.*\/nothing does not exist\n$/);
-    const taken = await qanat(['serve', lake.folder, '--listen', server.ready.rdma]);
+    const taken = await qanat(['serve', lake.folder, '--listen', server.ready.rdma, '--http', 'none']);
     assert.equal(taken.code, 1);
     assert.match(
       taken.errors,
