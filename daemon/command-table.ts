@@ -111,6 +111,26 @@ export const COMMANDS = {
       ['qanat demo --rows 5000000 --memory 256MiB', 'more rows, less memory'],
     ],
   },
+  completion: {
+    name: 'completion',
+    operands: '<shell>',
+    summary: 'Print a completion script for bash, zsh or fish',
+    options: ['debug'],
+    examples: [
+      ['source <(qanat completion bash)', 'in this shell, or every one when it stands in ~/.bashrc'],
+      ['qanat completion fish > ~/.config/fish/completions/qanat.fish', 'for fish'],
+    ],
+  },
+  help: {
+    name: 'help',
+    operands: '[command]',
+    summary: 'Show the manual of a command, or of qanat',
+    options: ['man', 'debug'],
+    examples: [
+      ['qanat help scan', 'the same as qanat scan --help'],
+      ['qanat help scan --man | man -l -', 'as a manual page'],
+    ],
+  },
 } satisfies Record<string, CommandSpec>;
 
 export type CommandName = keyof typeof COMMANDS;

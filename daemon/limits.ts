@@ -32,3 +32,12 @@ export const DECODER_YOUNG_MEBIBYTES = 16;
 
 /** MiB of old ones: some kilobytes for each of its flows, of which a very wide file has tens of thousands. */
 export const DECODER_OLD_MEBIBYTES = 512;
+
+/** Characters of a line of help where nobody says how wide a terminal is. */
+export const HELP_COLUMNS_DEFAULT = 100;
+
+/** Characters of a line of help at most: longer ones are hard to read. */
+export const HELP_COLUMNS_MAX = 110;
+
+/** Characters of a line of help at least: option names alone take about so much. */
+export const HELP_COLUMNS_MIN = 50;

@@ -6,6 +6,9 @@ import type { CommandContext } from './commands/command.ts';
 import { Interruption } from './commands/interruption.ts';
 import { CommandError } from './errors.ts';
 import { EXIT, type ExitCode, exitCodeOf, isExpected } from './exit-codes.ts';
+import { commandPage, programPage } from './help/page.ts';
+import { pageText } from './help/text.ts';
+import { HELP_COLUMNS_DEFAULT } from './limits.ts';
 import { flagOf, OPTIONS, type OptionName, type OptionSpec, type OptionValues, specOf, variableOf } from './options.ts';
 import { printable } from './output/printable.ts';
 
@@ -19,6 +22,8 @@ const RUN: Readonly<Record<CommandName, () => Promise<Run>>> = {
   scan: async () => (await import('./commands/scan.ts')).scan,
   cp: async () => (await import('./commands/cp.ts')).cp,
   demo: async () => (await import('./commands/demo.ts')).demo,
+  completion: async () => (await import('./commands/completion.ts')).completion,
+  help: async () => (await import('./commands/help.ts')).help,
 };
 
 /** Runs the command line `args` and returns the exit code; never throws. */
@@ -86,22 +91,23 @@ export function makeProgram(
   act: (name: CommandName, operands: string[], options: OptionValues) => Promise<void>,
 ): Command {
   const program = new Command('qanat')
-    .description('Remote Parquet, served by range and scanned fast')
     .version(packageJson.version)
     .showSuggestionAfterError()
     .exitOverride()
     .configureOutput({ outputError: (text, write) => write(mistakeText('qanat', text)) })
-    .configureHelp({ helpWidth: Math.min(process.stdout.columns ?? 100, 120), showGlobalOptions: false })
-    .addHelpText('after', '\nqanat <command> --help shows options and examples of a command.');
+    .configureHelp({ formatHelp: (command) => helpText(command.name()) })
+    .helpCommand(false);
   for (const [name, spec] of Object.entries(COMMANDS) as [CommandName, CommandSpec][]) {
     const command = program
       .command(`${name} ${spec.operands}`.trim())
-      .description(spec.summary)
-      .addHelpText('after', examplesText(spec))
       .configureOutput({ outputError: (text, write) => write(mistakeText(`qanat ${name}`, text)) });
     for (const option of spec.options) for (const one of commanderOptions(option)) command.addOption(one);
     command.action(async (...given: unknown[]) => {
-      const operands = given.slice(0, -2).flat().map(String);
+      const operands = given
+        .slice(0, -2)
+        .flat()
+        .filter((one) => one !== undefined)
+        .map(String);
       await act(name, operands, readOptions(spec, command));
     });
   }
@@ -117,20 +123,19 @@ function mistakeText(who: string, text: string): string {
   return `${who}: ${printable(what)}; see ${who} --help\n`;
 }
 
-function examplesText({ examples }: CommandSpec): string {
-  const lines = examples.map(([line, what]) => `  $ ${line}\n      ${what}`);
-  return `\nExamples:\n${lines.join('\n')}\n\nEach option can be set by the variable in brackets.`;
+function helpText(name: string): string {
+  const page = Object.hasOwn(COMMANDS, name) ? commandPage(name as CommandName) : programPage();
+  return pageText(page, process.stdout.columns ?? HELP_COLUMNS_DEFAULT);
 }
 
 function commanderOptions(name: OptionName): Option[] {
   const spec = specOf(name);
   const short = spec.short === undefined ? '' : `-${spec.short}, `;
   const value = spec.argument === undefined ? '' : ` <${spec.argument}>`;
-  const meaning = `${spec.meaning} (default: ${spec.without}) [${variableOf(name)}]`.replaceAll('`', '');
-  const option = new Option(`${short}${flagOf(name)}${value}`, meaning);
+  const option = new Option(`${short}${flagOf(name)}${value}`);
   if (spec.argument !== undefined) option.argParser((text, previous) => parseFor(spec, text, previous));
   if (spec.negatable !== true) return [option];
-  return [option, new Option(`--no-${flagOf(name).slice(2)}`, `the opposite of ${flagOf(name)}`)];
+  return [option, new Option(`--no-${flagOf(name).slice(2)}`)];
 }
 
 function parseFor(spec: OptionSpec<unknown>, text: string, previous: unknown): unknown {

@@ -27,6 +27,10 @@ export interface OptionSpec<T> {
   readonly short?: string;
   /** What stands for the value in help; absent for a switch. */
   readonly argument?: string;
+  /** The values that there are, for completion. */
+  readonly choices?: readonly string[];
+  /** What kind of path the value is, for completion. */
+  readonly takes?: 'file' | 'folder';
   /** A switch that also has a --no- form. */
   readonly negatable?: boolean;
   /** The value of a text; `previous` is there when an option is given again. */
@@ -39,6 +43,11 @@ export interface OptionSpec<T> {
 const toggle = (meaning: string): OptionSpec<boolean> => ({ parse: parseSwitch, without: 'off', meaning });
 
 const whole = (argument: string, least: number, most: number) => ({ argument, parse: wholeFrom(least, most) });
+const choice = <const T extends string>(argument: string, names: readonly T[]) => ({
+  argument,
+  parse: oneOf(...names),
+  choices: names,
+});
 const bytes = (least: number, most: number) => ({ argument: 'bytes', parse: bytesFrom(least, most) });
 const seconds = (ms: number): string => `${ms / 1000}s`;
 
@@ -125,14 +134,14 @@ export const OPTIONS = {
     meaning: 'Rows at most',
   },
   format: {
-    argument: 'name',
-    parse: oneOf(...SCAN_FORMATS),
+    ...choice('name', SCAN_FORMATS),
     without: 'by the ending of `--output`, else `table` on a terminal, `ndjson` with `--json`, `csv` otherwise',
     meaning: `What to write: ${SCAN_FORMATS.map((name) => `\`${name}\``).join(', ')}`,
   },
   output: {
     short: 'o',
     argument: 'file',
+    takes: 'file',
     parse: (text: string): string => text,
     without: 'standard output',
     meaning: 'File to write, complete or not at all; `-` is standard output',
@@ -167,6 +176,7 @@ export const OPTIONS = {
   verifyChecksums: { ...toggle('Check the CRC of pages that have one'), negatable: true, without: 'on' },
   rows: { ...whole('n', 1000, 50_000_000), without: '1,000,000', meaning: 'Rows that the demo makes, about' },
   json: toggle('JSON on standard output, on one line, and nothing else there'),
+  man: toggle('The page in roff, as man shows it'),
   debug: toggle('Stack traces of errors'),
 } satisfies Record<string, OptionSpec<never> | OptionSpec<boolean> | { parse: (text: string) => unknown }>;
 

@@ -6,7 +6,9 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { COMMANDS, type CommandSpec } from './command-table.ts';
 import { EXIT_CODE_MEANINGS } from './exit-codes.ts';
-import { flagOf, OPTIONS, type OptionName, specOf, variableOf } from './options.ts';
+import { GROUP_OF, GROUP_TITLES } from './help/option-groups.ts';
+import { optionForms } from './help/page.ts';
+import { OPTIONS, type OptionName, specOf, variableOf } from './options.ts';
 import {
   CODECS_READ,
   CODECS_REFUSED,
@@ -25,7 +27,7 @@ const TABLES: Readonly<Record<string, () => string>> = {
       ['Command', 'What it does'],
       commands().map(({ name, operands, summary }) => [code(`qanat ${name} ${operands}`.trim()), summary]),
     ),
-  options: () => table(['Option', 'Commands', 'Variable', 'Default', 'Meaning'], optionNames().map(optionRow)),
+  options: () => optionTables().join('\n\n'),
   'exit codes': () =>
     table(
       ['Code', 'Meaning'],
@@ -99,17 +101,19 @@ function optionNames(): OptionName[] {
   return Object.keys(OPTIONS) as OptionName[];
 }
 
+/** A table under each heading of the manuals. */
+function optionTables(): string[] {
+  return Object.entries(GROUP_TITLES).map(([group, title]) => {
+    const names = optionNames().filter((name) => GROUP_OF[name] === group);
+    return `**${title}**\n\n${table(['Option', 'Commands', 'Variable', 'Default', 'Meaning'], names.map(optionRow))}`;
+  });
+}
+
 function optionRow(name: OptionName): string[] {
   const spec = specOf(name);
-  const flag = `${flagOf(name)}${spec.argument === undefined ? '' : ` <${spec.argument}>`}`;
-  const forms = [
-    ...(spec.short === undefined ? [] : [`-${spec.short}`]),
-    flag,
-    ...(spec.negatable ? [`--no-${flagOf(name).slice(2)}`] : []),
-  ];
   const users = commands().filter(({ options }) => options.includes(name));
   return [
-    forms.map(code).join(', '),
+    optionForms(name).map(code).join(', '),
     users.length === commands().length ? 'all' : users.map((command) => command.name).join(', '),
     code(variableOf(name)),
     spec.without,

@@ -1,0 +1,125 @@
+/**
+ * What manual pages say that the tables of commands and options do not: descriptions, what each argument is, what is
+ * worth seeing besides. In `texts`, backquotes stand around what is typed as it is.
+ */
+import type { CommandName } from '../command-table.ts';
+
+/** What completion offers for an argument. */
+export type OperandKind = 'location' | 'file' | 'folder' | 'command' | readonly string[];
+
+export interface OperandManual {
+  readonly meaning: string;
+  readonly kind: OperandKind;
+}
+
+export interface CommandManual {
+  readonly description: readonly string[];
+  /** In the order of the command's operands. */
+  readonly operands: readonly OperandManual[];
+  readonly seeAlso: readonly CommandName[];
+}
+
+export const SHELLS = ['bash', 'zsh', 'fish'] as const;
+export type Shell = (typeof SHELLS)[number];
+
+const LOCATION: OperandManual = {
+  meaning:
+    '`rdma://host:port/path` (port 7400 when none is given), `file:///path` or a local path. The path is a file, a ' +
+    'folder (every Parquet file below, by its name) or a glob: `*`, `?`, `**`, `[a-z]`, `{a,b}`. Quote globs, or the ' +
+    'shell expands them. In URLs `%xx` stands for a character that means just itself',
+  kind: 'location',
+};
+
+const ONE_FILE: OperandManual = { ...LOCATION, meaning: `${LOCATION.meaning}. It must mean one file` };
+
+export const MANUAL: Readonly<Record<CommandName, CommandManual>> = {
+  serve: {
+    description: [
+      'Serves the files below folders as one region of bytes, which clients read by range: `qanat ls`, `inspect`, ' +
+        '`scan` and `cp` of a location `rdma://host:port/…`. One folder is served by the paths below it; of several, ' +
+        "each is served below the folder's own name.",
+      'When it is ready it prints one line of JSON on standard output, with the address as `rdma`; the log goes to ' +
+        'standard error. It serves files as they are when it starts: one that is rewritten later fails with an error, ' +
+        'and is never read as a mixture of both.',
+      'SIGTERM and Ctrl-C let it finish what was asked for, for as long as `--drain-timeout`, and end it with 0.',
+      'There is no authentication and no encryption. An address that other machines reach therefore needs ' +
+        '`--insecure-listen`, and a network that only trusted machines are in.',
+    ],
+    operands: [{ meaning: 'Folders whose files are served, also those in folders below', kind: 'folder' }],
+    seeAlso: ['ls', 'scan', 'demo'],
+  },
+  ls: {
+    description: [
+      'Lists the files that a location means, with their sizes: the Parquet files of a folder, and how many others there ' +
+        'are; with a glob such as `**`, all that it matches. The names can be given to other commands as they are shown.',
+    ],
+    operands: [LOCATION],
+    seeAlso: ['inspect', 'scan', 'cp'],
+  },
+  inspect: {
+    description: [
+      "Reads a Parquet file's footer, and nothing else of it, and shows what it says: schema, row groups, and of each " +
+        'column chunk its type, encodings, codec, sizes and statistics.',
+      "With `--json`, all of it with the field names of ClickHouse's ParquetMetadata format.",
+    ],
+    operands: [ONE_FILE],
+    seeAlso: ['scan', 'ls'],
+  },
+  scan: {
+    description: [
+      'Reads rows of Parquet files. Only the chunks of the columns asked for are fetched; neighbours are fetched in one ' +
+        'request, row groups ahead of the one being read, and decoding starts while bytes arrive. All of it stays ' +
+        'within `--memory`.',
+      'What is written is chosen by `--format`, or by the ending of `--output`: `.arrow`, `.arrows`, `.ipc`, `.csv`, ' +
+        '`.ndjson`, `.jsonl`, `.json`, `.txt`. Without either it is a table of the first rows on a terminal and CSV in ' +
+        'a pipe. A file is complete or not there at all.',
+      '`--format count` reads footers only. `--format checksum` gives a SHA-256 of the values of each column in a text ' +
+        'form that the README defines, so that two readers can be compared.',
+      'A file that can not be read ends the scan with an error that names it; rows written to standard output before ' +
+        'that are right.',
+    ],
+    operands: [LOCATION],
+    seeAlso: ['inspect', 'ls', 'serve'],
+  },
+  cp: {
+    description: [
+      'Copies a file as it is, whatever it holds. The copy appears under its name when it is complete; what is ' +
+        'interrupted leaves nothing.',
+    ],
+    operands: [
+      ONE_FILE,
+      { meaning: 'File or folder of this machine that it is copied to; `-` is standard output', kind: 'file' },
+    ],
+    seeAlso: ['ls', 'scan'],
+  },
+  demo: {
+    description: [
+      'Shows the whole path on this machine, and checks it: makes a table with DuckDB, serves it in a process of its own, ' +
+        'scans it back through `rdma://`, and compares every value of every column with what DuckDB reads. It ends with ' +
+        '1 when one differs. What it makes goes to a folder of its own in `TMPDIR`, and is removed.',
+    ],
+    operands: [],
+    seeAlso: ['serve', 'scan'],
+  },
+  completion: {
+    description: [
+      "Prints a script that lets a shell complete commands, options, their values and file names. It is made from this version's " +
+        'own tables and asks nothing while one types.',
+      'bash: `source <(qanat completion bash)` in `~/.bashrc`, or the script as ' +
+        '`~/.local/share/bash-completion/completions/qanat`.',
+      'zsh: `source <(qanat completion zsh)` in `~/.zshrc` after `compinit`, or the script as `_qanat` in a folder of ' +
+        '`$fpath`.',
+      'fish: the script as `~/.config/fish/completions/qanat.fish`.',
+    ],
+    operands: [{ meaning: 'The shell: `bash`, `zsh` or `fish`', kind: SHELLS }],
+    seeAlso: ['help'],
+  },
+  help: {
+    description: [
+      'Shows the manual of a command, as `--help` after it does, or of `qanat` itself. With `--man` the same as a page in ' +
+        'roff, for `man -l -` or a `man1` folder.',
+    ],
+    operands: [{ meaning: 'A command', kind: 'command' }],
+    seeAlso: ['completion'],
+  },
+};
