@@ -17,6 +17,7 @@ export type GroupName = keyof typeof GROUP_TITLES;
 
 export const GROUP_OF: Readonly<Record<OptionName, GroupName>> = {
   listen: 'serving',
+  http: 'serving',
   all: 'serving',
   align: 'serving',
   insecureListen: 'serving',
@@ -45,6 +46,7 @@ export const GROUP_OF: Readonly<Record<OptionName, GroupName>> = {
   verifyChecksums: 'decoding',
   explain: 'observing',
   stats: 'observing',
+  metrics: 'observing',
   debug: 'general',
   man: 'general',
 };
