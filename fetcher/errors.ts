@@ -13,6 +13,7 @@ export type FetchErrorCode =
   | 'STALE' // the file changed since it was opened
   | 'SERVER' // the server could not read its storage
   | 'DENIED' // this user may not read a local file or folder
+  | 'PACKED' // a packed region is not what it says, or is damaged
   | 'STORAGE' // a local file or folder can't be read
   | 'PROTOCOL' // the answer does not match the request
   | 'LOST' // the connection ended in the middle

@@ -25,9 +25,14 @@ export const COPIED_PAYLOAD_BYTES_MAX = 16 * 1024;
 /** One piece of the memory that files are pinned in, bytes: large ones are few, and none asks for more at once than this. */
 export const PINNED_CHUNK_BYTES = 1024 * 1024 * 1024;
 
-/** Bytes, and pieces of files, read at a time to pin or to pack them: keeps storage busy, bounds descriptors. */
+/** Bytes read at a time to pin or to pack files: keeps storage busy, and a step of progress is soon done. */
 export const LOAD_BYTES = 8 * 1024 * 1024;
-export const LOAD_PIECES = 128;
+
+/** Stored files that one burst or load reads at a time: more than libuv's threads, far fewer than descriptors. */
+export const STORES_READING_MAX = 32;
+
+/** Zeros from this on are left out of a packed file, which has a hole there, bytes. */
+export const HOLE_BYTES_MIN = 64 * 1024;
 
 /** Free slabs that are kept for the next burst rather than left to the collector. */
 export const FREE_SLABS_KEPT = 16;

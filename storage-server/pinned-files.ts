@@ -5,7 +5,7 @@
  * next; what is only kept alive by them counts too, and everything moves together when that would exceed the budget.
  */
 import { ServeError } from './errors.ts';
-import { LOAD_BYTES, LOAD_PIECES, PINNED_CHUNK_BYTES } from './limits.ts';
+import { LOAD_BYTES, PINNED_CHUNK_BYTES } from './limits.ts';
 import type { OpenFiles } from './open-files.ts';
 import { versionEtag } from './protocol/index.ts';
 import type { ServedFile } from './region.ts';
@@ -157,10 +157,10 @@ async function loadInto(
 ): Promise<void> {
   const bytesTotal = bytesOf(loads.map(({ file }) => file));
   let done = 0;
-  let batch = { reads: new StorageReads(), files: [] as ServedFile[], bytes: 0, pieces: 0 };
+  let batch = { reads: new StorageReads(), files: [] as ServedFile[], bytes: 0 };
   const flush = async (): Promise<void> => {
     const { reads, files, bytes } = batch;
-    batch = { reads: new StorageReads(), files: [], bytes: 0, pieces: 0 };
+    batch = { reads: new StorageReads(), files: [], bytes: 0 };
     const faults = await new Promise<StorageFaults>((resolve) => reads.run(openFiles, resolve));
     signal?.throwIfAborted();
     const faulty = files.find(({ store }) => faults.has(store));
@@ -174,13 +174,12 @@ async function loadInto(
       let from = offset;
       arena.visit(at + offset, length, (piece) => {
         batch.reads.add(file, from, piece);
-        batch.pieces++;
         from += piece.byteLength;
       });
       batch.files.push(file);
       batch.bytes += length;
       offset += length;
-      if (batch.bytes >= LOAD_BYTES || batch.pieces >= LOAD_PIECES) await flush();
+      if (batch.bytes >= LOAD_BYTES) await flush();
     }
   }
   if (batch.files.length > 0) await flush();

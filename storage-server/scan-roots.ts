@@ -1,12 +1,21 @@
 /**
  * Finds the files to serve below the roots, with the version each has now. Nothing outside a root is ever served: links
  * are resolved, and one that leaves its root is skipped. What is skipped is told with its reason, never silently.
+ * A root that is a packed file stands for the files in it; one that is found below a root is a file like others.
  */
 import { constants, type Dirent } from 'node:fs';
 import { access, readdir, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, resolve, sep } from 'node:path';
 import { ServeError } from './errors.ts';
-import { checkPath, DIRECTORY_ENTRIES_MAX, isParquetPath, ProtocolError, versionEtag } from './protocol/index.ts';
+import { readPackedRoot } from './packed-root.ts';
+import {
+  checkPath,
+  DIRECTORY_ENTRIES_MAX,
+  isPackedPath,
+  isParquetPath,
+  ProtocolError,
+  versionEtag,
+} from './protocol/index.ts';
 import type { ServedFile } from './region.ts';
 
 export interface Skipped {
@@ -27,7 +36,8 @@ const FOLDERS_DEEP_MAX = 64;
 
 /**
  * Scans roots, each a folder or a file. One root appears by its content, several under their base names. `all` serves
- * files that are not named as Parquet too; a root that is a file is always served. Throws ServeError.
+ * files that are not named as Parquet too; a root that is a file is always served, the files of a packed one under the
+ * paths that they were packed with. Throws ServeError.
  */
 export async function scanRoots(
   roots: readonly string[],
@@ -58,6 +68,8 @@ export async function scanRoots(
     if (resolved.isFolder) {
       scan.root = resolved.path;
       await scan.folder(resolved.path, roots.length === 1 ? '' : `${name}/`, [resolved.path]);
+    } else if (isPackedPath(name)) {
+      await scan.packed(resolved.path, root);
     } else {
       await scan.file(resolved.path, name);
     }
@@ -176,6 +188,16 @@ class Scan {
     } catch (error) {
       this.#skip(path, (error as Error).message);
     }
+    this.#checkCount();
+  }
+
+  /** The files of a packed region; `shown` is what people call it. */
+  async packed(localPath: string, shown: string): Promise<void> {
+    for (const file of await readPackedRoot(localPath, shown)) this.files.push(file);
+    this.#checkCount();
+  }
+
+  #checkCount(): void {
     if (this.files.length > DIRECTORY_ENTRIES_MAX) {
       throw new ServeError('LIMIT', `more than ${DIRECTORY_ENTRIES_MAX} files`);
     }

@@ -19,6 +19,8 @@ export interface Location {
   readonly scheme: 'rdma' | 'file';
   /** host:port of a server; '' for local files. */
   readonly authority: string;
+  /** The packed region that the paths lie in: its own path, as those of files that are not in one. */
+  readonly pack?: string;
   /** Paths within the source, no leading slash; local ones are relative to the root folder "/". */
   readonly glob: Glob;
   /** The path as it was written, without "." and empty segments, nothing decoded. */
@@ -123,10 +125,20 @@ function decodeSegment(text: string, segment: string): string {
   });
 }
 
+/** The location `inside` the packed file `pack`, of which `outer` is the location; `text` is what was written. */
+export function inPacked(text: string, outer: Location, pack: string, inside: string): Location {
+  const isUrl = /^[a-z][a-z0-9+.-]*:\/\//i.test(text);
+  const path = isUrl ? cleanPath(text, inside) : undecoded(inside);
+  if (path.split('/').includes('..')) throw bad(text, 'has a segment "..": write the path without it');
+  return { ...outer, text, pack, glob: parseGlob(path), asWritten: undecoded(inside) };
+}
+
 /** A path of a location's source (no leading slash) as a location of its own, which means just that file. */
-export function formatLocation({ scheme, authority }: Location, path: string): string {
+export function formatLocation({ scheme, authority, pack }: Location, path: string): string {
   // local paths are not decoded, and a name as it is comes before what it would match
-  return scheme === 'file' ? `/${path}` : `${scheme}://${authority}/${path.replace(SPECIAL, encodeURIComponent)}`;
+  const written = (name: string): string => (scheme === 'file' ? name : name.replace(SPECIAL, encodeURIComponent));
+  const lead = scheme === 'file' ? '/' : `${scheme}://${authority}/`;
+  return `${lead}${pack === undefined ? '' : `${written(pack)}!/`}${written(path)}`;
 }
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what has to be escaped

@@ -18,7 +18,8 @@ import { isParquetPath } from '../storage-server/protocol/index.ts';
 import { parseGlob } from './glob.ts';
 import { FOOTERS_KEPT_MAX } from './limits.ts';
 import type { Location } from './location.ts';
-import { formatLocation, looksLikeServer, parseLocation } from './location.ts';
+import { formatLocation, looksLikeServer } from './location.ts';
+import { locate } from './packed-location.ts';
 import { VirtualFile } from './virtual-file.ts';
 
 /** Opens the source that a URL without wildcards names; `path` is what the URL's path is called within it. */
@@ -89,9 +90,9 @@ export class Source {
 
   /** The file, or the folder, whose name is the location's path with its percent signs as they stand. */
   async #asWritten(): Promise<Listing | undefined> {
-    const { asWritten, glob, scheme } = this.location;
+    const { asWritten, glob, scheme, pack } = this.location;
     if (asWritten === glob.verbatim) return undefined;
-    if (scheme !== 'rdma' && !asWritten.startsWith(glob.prefix)) return undefined;
+    if (scheme !== 'rdma' && pack === undefined && !asWritten.startsWith(glob.prefix)) return undefined;
     const path = asWritten.startsWith(glob.prefix) ? this.#inTransport(asWritten) : asWritten;
     const named = await this.transport.list(path);
     const exact = named.find((file) => file.path === path);
@@ -111,7 +112,19 @@ export class Source {
     return this.#shownName(this.#inLocation(path) ?? path);
   }
 
+  /** The local file that holds a file's bytes; undefined when none does. */
+  storedAt(path: string): string | undefined {
+    const { scheme, pack } = this.location;
+    if (scheme !== 'file') return undefined;
+    return pack === undefined ? this.locationOf(path) : `/${pack}`;
+  }
+
   #shownName(name: string): string {
+    const { pack } = this.location;
+    return pack === undefined ? this.#shownPath(name) : `${this.#shownPath(pack)}!/${name}`;
+  }
+
+  #shownPath(path: string): string {
     const { scheme, relativeTo } = this.location;
     if (scheme !== 'file') return name;
     if (relativeTo === undefined) return `/${name}`;
@@ -218,7 +231,7 @@ function countingReads(transport: Transport, totals: { bytes: number; requests: 
 }
 
 /**
- * Opens the source of a location (parseLocation): nothing is sent yet, so a server that is not there shows with the
+ * Opens the source of a location (location.ts, packed-location.ts): nothing is sent yet, so a server that is not there shows with the
  * first list or read. Throws BAD_URL, and NOT_FOUND for a local folder that does not exist. `open` is for tests.
  */
 export async function openSource(
@@ -226,7 +239,7 @@ export async function openSource(
   options: SourceOptions = {},
   open: OpenTransport = (url) => openTransport(url, options),
 ): Promise<Source> {
-  const location = parseLocation(text, options.workingFolder);
+  const location = await locate(text, options.workingFolder);
   try {
     return new Source(location, await open(folderUrl(location)), options.footerTailBytes);
   } catch (error) {
@@ -244,7 +257,8 @@ function inDeeperFolders(pattern: string): { pattern: string; end: string } | un
 }
 
 /** The URL of the folder that the location's glob starts in. */
-function folderUrl({ scheme, authority, glob }: Location): string {
-  const folder = glob.prefix.split('/').map(encodeURIComponent).join('/');
-  return `${scheme}://${authority}/${folder}`;
+function folderUrl({ scheme, authority, pack, glob }: Location): string {
+  // a "!" of a name is not the one behind a packed file
+  const encode = (path: string): string => path.split('/').map(encodeURIComponent).join('/').replaceAll('!', '%21');
+  return `${scheme}://${authority}/${pack === undefined ? '' : `${encode(pack)}!/`}${encode(glob.prefix)}`;
 }

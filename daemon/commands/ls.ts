@@ -26,11 +26,12 @@ export async function ls(context: CommandContext): Promise<void> {
       printable(source.shown(path)),
     ]);
     await writeStdout(alignRows(rows, new Set([0])));
-    if (leftOut > 0) tellLeftOut(leftOut, operands[0]!);
+    if (leftOut > 0) tellLeftOut(leftOut, operands[0]!, source.location.pack !== undefined);
   });
 }
 
-function tellLeftOut(count: number, url: string): void {
-  const all = printable(`${url.replace(/\/+$/, '')}/**`);
+function tellLeftOut(count: number, url: string, packed: boolean): void {
+  const inside = packed && !url.includes('!') ? '!/**' : '/**';
+  const all = printable(`${url.replace(/\/+$/, '')}${inside}`);
   process.stderr.write(`${formatCounted(count, 'file')} more, not named as Parquet: qanat ls '${all}' lists all\n`);
 }

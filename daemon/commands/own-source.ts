@@ -9,7 +9,8 @@ export async function refuseOwnSource(source: Source, target: string | undefined
   const to = await stat(target, { bigint: true }).catch(() => undefined);
   if (!to?.isFile()) return;
   for (const { path } of await source.list()) {
-    const from = await stat(source.locationOf(path), { bigint: true }).catch(() => undefined);
+    const stored = source.storedAt(path);
+    const from = stored === undefined ? undefined : await stat(stored, { bigint: true }).catch(() => undefined);
     if (from?.dev !== to.dev || from.ino !== to.ino) continue;
     const shown = source.shown(path);
     const what = shown === target ? `${shown} is read` : `${shown}, which is read, and ${target} are the same file`;

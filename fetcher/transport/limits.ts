@@ -63,3 +63,9 @@ export const FILE_READ_BYTES = 1024 * 1024;
 
 /** Descriptors of local files kept open. */
 export const OPEN_FILES_MAX = 128;
+/**
+ * First read of a packed region, bytes: its directory at once where it has a few hundred files, and no more than a round
+ * trip costs where it has more.
+ */
+export const PACKED_FIRST_READ_BYTES = 64 * 1024;
+

@@ -3,6 +3,8 @@
  * retries. The path within the source comes back as the user wrote it (percent sequences decoded), globs and all.
  *
  *     rdma://host[:port]/path     file:///path
+ *
+ * Behind the name of a packed region `!/` leads into it: file:///path/lake.qanat!/path.
  */
 import type { Stats } from 'node:fs';
 import { stat } from 'node:fs/promises';
@@ -30,6 +32,7 @@ import {
   type TransportCounters,
 } from './transport.ts';
 import { withLimit } from './with-limit.ts';
+import { withPackedRegion } from './with-packed-region.ts';
 import { type RetryPolicy, withRetry } from './with-retry.ts';
 import { withStallTimer } from './with-stall-timer.ts';
 
@@ -72,10 +75,14 @@ export interface OpenedTransport {
 export async function openTransport(url: string, options: OpenTransportOptions = {}): Promise<OpenedTransport> {
   const counters = newTransportCounters();
   const activity = newTransportActivity();
-  const { source, path } = await openSource(url, options, counters, activity);
+  const [, outside = url, inside] = /^(.*?\.qanat)!\/(.*)$/is.exec(url) ?? [];
+  const { source, path } = await openSource(outside, options, counters, activity);
   const stalls = withStallTimer(options.wrap?.(source) ?? source, 2 * (options.stallMs ?? STALL_MS));
   const limited = withLimit(stalls, options.concurrency ?? CONCURRENCY, activity);
-  return { transport: withRetry(limited, counters, retryPolicy(options)), path, counters, activity };
+  const transport = withRetry(limited, counters, retryPolicy(options));
+  if (inside === undefined) return { transport, path, counters, activity };
+  const packed = withPackedRegion(transport, path, counters);
+  return { transport: packed, path: decodePath(inside, url), counters, activity };
 }
 
 /** A source that is away counts as lost after as long as one that does not answer. */

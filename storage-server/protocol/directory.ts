@@ -107,10 +107,10 @@ function encodeDirectory(generation: Uint8Array, alignBytes: number, entries: Di
 
 /** The directory's size from the first eight bytes of a region. Throws LENGTH or NUMBER. */
 export function parseDirectorySize(bytes: Uint8Array, regionLength: number): number {
-  if (bytes.byteLength !== DIRECTORY_SIZE_BYTES) throw new ProtocolError('LENGTH', 'directory size is eight bytes');
+  if (bytes.byteLength !== DIRECTORY_SIZE_BYTES) throw new ProtocolError('LENGTH', 'directory size is eight bytes', 0);
   const size = readU64(viewOf(bytes), 0, 'directory size');
   if (size <= DIRECTORY_CRC_BYTES || size > DIRECTORY_BYTES_MAX || size > regionLength - DIRECTORY_SIZE_BYTES) {
-    throw new ProtocolError('LENGTH', `directory size ${size} in a region of ${regionLength} bytes`);
+    throw new ProtocolError('LENGTH', `directory size ${size} in a region of ${regionLength} bytes`, 0);
   }
   return size;
 }
@@ -121,7 +121,10 @@ export function parseDirectory(bytes: Uint8Array, regionLength: number): Directo
     throw new ProtocolError('LENGTH', `directory of ${bytes.byteLength} bytes`);
   const structure = bytes.subarray(0, bytes.byteLength - DIRECTORY_CRC_BYTES);
   const crc = viewOf(bytes).getUint32(structure.byteLength, true);
-  if (crc32(structure) !== crc) throw new ProtocolError('CHECKSUM', 'directory does not match its checksum');
+  if (crc32(structure) !== crc) {
+    const address = DIRECTORY_SIZE_BYTES + structure.byteLength;
+    throw new ProtocolError('CHECKSUM', 'directory does not match its checksum', address);
+  }
   const { value, bytesRead } = readStruct(DIRECTORY, structure);
   if (value.version !== DIRECTORY_VERSION) {
     throw new ProtocolError('VERSION', `directory version ${value.version}, this client reads ${DIRECTORY_VERSION}`);
@@ -162,23 +165,42 @@ function checkEntries(directory: Directory): void {
     throw new ProtocolError('LENGTH', `${entries.length} files in one region`);
   for (const entry of entries) {
     checkPath(entry.path);
-    if (entry.offset < 0 || entry.length < 0) refuseEntry(entry, 'has a negative offset or length');
-    if (entry.offset % alignBytes !== 0) refuseEntry(entry, `starts at ${entry.offset}, not aligned to ${alignBytes}`);
+    const refuse = (reason: string): never => refuseEntry(directory, entry, reason);
+    if (entry.offset < 0 || entry.length < 0) refuse('has a negative offset or length');
+    if (entry.offset % alignBytes !== 0) refuse(`starts at ${entry.offset}, not aligned to ${alignBytes}`);
     const end = addExact(addExact(dataStart, entry.offset, 'end of file'), entry.length, 'end of file');
-    if (end > regionLength) refuseEntry(entry, `ends at ${end} in a region of ${regionLength} bytes`);
-    if (entry.etag === '' || Buffer.byteLength(entry.etag) > ETAG_BYTES_MAX) refuseEntry(entry, 'has no usable etag');
+    if (end > regionLength) refuse(`ends at ${end} in a region of ${regionLength} bytes`);
+    if (entry.etag === '' || Buffer.byteLength(entry.etag) > ETAG_BYTES_MAX) refuse('has no usable etag');
   }
   checkPathsTogether(entries.map((entry) => entry.path));
   const byOffset = [...entries].sort((a, b) => a.offset - b.offset || a.length - b.length);
   let end = 0;
   for (const entry of byOffset) {
-    if (entry.offset < end) refuseEntry(entry, `overlaps another file at ${entry.offset}`);
+    if (entry.offset < end) refuseEntry(directory, entry, `overlaps another file at ${entry.offset}`);
     end = entry.offset + entry.length;
   }
 }
 
-function refuseEntry(entry: DirectoryEntry, reason: string): never {
-  throw new ProtocolError('DIRECTORY', `${JSON.stringify(entry.path)} ${reason}`);
+function refuseEntry({ dataStart }: Directory, { path, offset }: DirectoryEntry, reason: string): never {
+  throw new ProtocolError('DIRECTORY', `${JSON.stringify(path)} ${reason}`, Math.max(0, dataStart + offset));
+}
+
+/**
+ * Checks that a region ends where a server would end it: behind its last file, aligned. For a packed file, of which the
+ * length is not the word of a server. Throws LENGTH.
+ */
+export function checkPackedLength({ entries, alignBytes, dataStart, regionLength }: Directory): void {
+  let end = 0;
+  for (const { offset, length } of entries) end = Math.max(end, offset + length);
+  const expected = addExact(dataStart, alignUp(end, alignBytes, 'region'), 'region');
+  if (regionLength === expected) return;
+  const reason = `the file has ${regionLength} bytes, what its directory says takes ${expected}`;
+  throw new ProtocolError('LENGTH', reason, Math.min(regionLength, expected));
+}
+
+/** What is wrong with a packed file, and where in it: for the end of a message that begins with its name. */
+export function packedFault({ address = DIRECTORY_SIZE_BYTES, reason }: ProtocolError): string {
+  return `no packed region, or a damaged one, at byte ${address}: ${reason}`;
 }
 
 /** Region address of bytes [start, start + length) of a file. Throws RANGE if they are not all inside it. */

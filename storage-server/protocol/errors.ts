@@ -14,9 +14,15 @@ export type ProtocolErrorCode =
 export class ProtocolError extends Error {
   override readonly name = 'ProtocolError';
   readonly code: ProtocolErrorCode;
+  /** The message without its prefix. */
+  readonly reason: string;
+  /** Address of a region that it is about, where it is about one. */
+  readonly address: number | undefined;
 
-  constructor(code: ProtocolErrorCode, reason: string) {
+  constructor(code: ProtocolErrorCode, reason: string, address?: number) {
     super(`protocol ${code}: ${reason}`);
     this.code = code;
+    this.reason = reason;
+    this.address = address;
   }
 }

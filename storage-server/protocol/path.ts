@@ -43,7 +43,17 @@ export function checkPathsTogether(paths: readonly string[]): void {
 
 /** Order of UTF-8 bytes, in which directories are written and files are listed. */
 export function comparePaths(a: string, b: string): number {
-  return Buffer.compare(Buffer.from(a), Buffer.from(b));
+  if (a === b) return 0;
+  // Code units are in the same order, but for surrogates and what comes behind them.
+  if (BEYOND.test(a) || BEYOND.test(b)) return Buffer.compare(Buffer.from(a), Buffer.from(b));
+  return a < b ? -1 : 1;
+}
+
+const BEYOND = /[\ud800-\uffff]/;
+
+/** Whether a file of this name is taken for a packed region. */
+export function isPackedPath(path: string): boolean {
+  return /[^/]\.qanat$/i.test(path);
 }
 
 const PARQUET_NAME = /^[^.].*\.(parquet|parq|pq)$/is;
