@@ -126,9 +126,9 @@ export class Source {
 
   #shownPath(path: string): string {
     const { scheme, relativeTo } = this.location;
-    if (scheme !== 'file') return name;
-    if (relativeTo === undefined) return `/${name}`;
-    return relative(relativeTo, `/${name}`) + (name.endsWith('/') ? '/' : '');
+    if (scheme !== 'file') return path;
+    if (relativeTo === undefined) return `/${path}`;
+    return relative(relativeTo, `/${path}`) + (path.endsWith('/') ? '/' : '');
   }
 
   /** What the location may mean: what lies in the folder it names, else what begins as it does. */
@@ -179,7 +179,7 @@ export class Source {
       return new FetchError('NOT_FOUND', `${message}; a server is written rdma://${text}`);
     }
     const old = names.length === 0 && scheme === 'rdma';
-    return new FetchError('NOT_FOUND', old ? `${message} (a server serves what it found when it started)` : message);
+    return new FetchError('NOT_FOUND', old ? `${message} (a server serves what it published last)` : message);
   }
 
   /** What there is instead. */

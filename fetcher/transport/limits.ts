@@ -52,6 +52,15 @@ export const RETRY_CAP_MS = 1_000;
  */
 export const RETRY_BUDGET = 100;
 
+/**
+ * Attempts of one read without progress in between that need no waiting, because the source is well and only has
+ * another generation. More than republications that one read can meet; a server that says so for ever is not believed.
+ */
+export const IMMEDIATE_RETRIES_MAX = 64;
+
+/** Directories that one connection reads in a row without getting to the generation that the server speaks of. */
+export const DIRECTORIES_IN_A_ROW_MAX = 16;
+
 /** Buffer that frames of small READs are received into, bytes; a copy is cheaper than a system call for each part. */
 export const STAGING_BYTES = 64 * 1024;
 
@@ -61,11 +70,11 @@ export const STAGED_READ_BYTES_MAX = 16 * 1024;
 /** One pread of a local file, bytes: the steps in which arrival is told and cancellation is noticed. */
 export const FILE_READ_BYTES = 1024 * 1024;
 
-/** Descriptors of local files kept open. */
-export const OPEN_FILES_MAX = 128;
 /**
  * First read of a packed region, bytes: its directory at once where it has a few hundred files, and no more than a round
  * trip costs where it has more.
  */
 export const PACKED_FIRST_READ_BYTES = 64 * 1024;
 
+/** Descriptors of local files kept open. */
+export const OPEN_FILES_MAX = 128;
