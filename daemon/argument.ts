@@ -107,6 +107,25 @@ export function parseNames(text: string): string[] {
   return names;
 }
 
+export interface NamedLocation {
+  readonly name: string;
+  readonly location: string;
+}
+
+/** `lake=rdma://host:7400/path`; several have spaces between them. */
+export function parseNamedLocations(text: string): NamedLocation[] {
+  return text
+    .trim()
+    .split(/\s+(?=[\w.-]+=)/)
+    .map((one) => {
+      const [, name, location] = /^([\w.-]+)=(.+)$/s.exec(one) ?? [];
+      if (name === undefined || location === undefined) {
+        throw bad(`${JSON.stringify(one)}: expected name=location, such as lake=rdma://host:7400/path`);
+      }
+      return { name, location };
+    });
+}
+
 export interface HostPort {
   readonly host: string;
   readonly port: number;
@@ -125,6 +144,11 @@ export function parseHostPort(text: string): HostPort {
   return { host, port: Number(digits) };
 }
 
+/** `none`, or what the parser takes. */
+export function orNone<T>(parse: (text: string) => T): (text: string) => T | 'none' {
+  return (text) => (text.trim().toLowerCase() === 'none' ? 'none' : parse(text));
+}
+
 export function formatHostPort({ host, port }: HostPort): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }
@@ -141,11 +165,6 @@ export function formatBytes(bytes: number): string {
 }
 
 /** `1,234,567`. */
-/** `none`, or what the parser takes. */
-export function orNone<T>(parse: (text: string) => T): (text: string) => T | 'none' {
-  return (text) => (text.trim().toLowerCase() === 'none' ? 'none' : parse(text));
-}
-
 export function formatCount(count: number): string {
   return count.toLocaleString('en-US');
 }

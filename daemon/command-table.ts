@@ -12,6 +12,26 @@ export interface CommandSpec {
 
 const SOURCE: readonly OptionName[] = ['connections', 'stallTimeout', 'wireChecksum'];
 
+const DAEMON: readonly OptionName[] = [
+  'config',
+  'source',
+  'listen',
+  'metrics',
+  'insecureListen',
+  'memory',
+  'decoders',
+  'verifyChecksums',
+  'prefetchDepth',
+  'maxGap',
+  ...SOURCE,
+  'allowLocations',
+  'maxScans',
+  'clientTimeout',
+  'drainTimeout',
+  'logLevel',
+  'logFormat',
+];
+
 export const COMMANDS = {
   serve: {
     name: 'serve',
@@ -89,6 +109,28 @@ export const COMMANDS = {
       ['qanat scan rdma://host/t.parquet --format csv | head', 'CSV, as much of it as is read'],
       ['qanat scan rdma://host/t.parquet --format checksum', 'a SHA-256 of the values of each column'],
       ['qanat scan rdma://host/t.parquet --columns id --explain', 'which bytes would be fetched, in which requests'],
+    ],
+  },
+  daemon: {
+    name: 'daemon',
+    operands: '',
+    summary: 'Stay, and answer scans of named sources over HTTP',
+    options: [...DAEMON, 'debug'],
+    examples: [
+      ['qanat daemon --config qanat.yaml', 'sources and settings of a file; SIGHUP reads it again'],
+      ['qanat daemon --source lake=rdma://host:7400', 'one source and no file'],
+      ['qanat daemon --config qanat.yaml --memory 2GiB', 'with another memory than the file says'],
+    ],
+  },
+  config: {
+    name: 'config',
+    operands: '<check> [file]',
+    summary: 'Check a configuration of the daemon and show what holds, and where it comes from',
+    options: [...DAEMON, 'json', 'debug'],
+    examples: [
+      ['qanat config check qanat.yaml', 'every setting with its place; 2 when the file makes no sense'],
+      ['qanat config check qanat.yaml --json', 'the same, or the mistakes, for programs'],
+      ['qanat config check', 'what variables and defaults alone amount to'],
     ],
   },
   cp: {

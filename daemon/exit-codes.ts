@@ -15,7 +15,7 @@ export const EXIT_CODE_MEANINGS: ReadonlyArray<readonly [code: ExitCode, meaning
     'Done; also when the reader of the output closed it (`qanat scan … \\| head`), and a server that was stopped',
   ],
   [EXIT.FAILED, 'It could not be done: one line on standard error says why'],
-  [EXIT.USAGE, 'The command line makes no sense'],
+  [EXIT.USAGE, 'The command line, or a configuration, makes no sense'],
   [EXIT.INTERRUPTED, 'Ended by Ctrl-C (SIGINT); no half-written file is left'],
   [EXIT.TERMINATED, 'Ended by SIGTERM; no half-written file is left'],
 ];
@@ -24,7 +24,7 @@ export const EXIT_CODE_MEANINGS: ReadonlyArray<readonly [code: ExitCode, meaning
 export function exitCodeOf(error: unknown): ExitCode {
   if (error instanceof CommandError) {
     if (error.code === 'OUTPUT_CLOSED') return EXIT.OK;
-    return error.code === 'USAGE' ? EXIT.USAGE : EXIT.FAILED;
+    return error.code === 'USAGE' || error.code === 'CONFIG' ? EXIT.USAGE : EXIT.FAILED;
   }
   const usage = error instanceof FetchError && (error.code === 'BAD_URL' || error.code === 'OPTION');
   return usage ? EXIT.USAGE : EXIT.FAILED;

@@ -9,10 +9,13 @@ import { EXIT, type ExitCode, exitCodeOf, isExpected } from './exit-codes.ts';
 import { commandPage, programPage } from './help/page.ts';
 import { pageText } from './help/text.ts';
 import { HELP_COLUMNS_DEFAULT } from './limits.ts';
-import { flagOf, OPTIONS, type OptionName, type OptionSpec, type OptionValues, specOf, variableOf } from './options.ts';
+import { flagOf, OPTIONS, type OptionName, type OptionSpec, specOf, variableOf } from './options.ts';
 import { printable } from './output/printable.ts';
 
 type Run = (context: CommandContext) => Promise<void>;
+
+/** What the command line and the environment say. */
+type Given = Omit<CommandContext, 'interruption'>;
 
 /** Commands are loaded when they are run: help should not wait for engines. */
 const RUN: Readonly<Record<CommandName, () => Promise<Run>>> = {
@@ -20,6 +23,8 @@ const RUN: Readonly<Record<CommandName, () => Promise<Run>>> = {
   ls: async () => (await import('./commands/ls.ts')).ls,
   inspect: async () => (await import('./commands/inspect.ts')).inspect,
   scan: async () => (await import('./commands/scan.ts')).scan,
+  daemon: async () => (await import('./commands/daemon.ts')).daemon,
+  config: async () => (await import('./commands/config.ts')).config,
   cp: async () => (await import('./commands/cp.ts')).cp,
   demo: async () => (await import('./commands/demo.ts')).demo,
   completion: async () => (await import('./commands/completion.ts')).completion,
@@ -32,8 +37,8 @@ export async function main(args: readonly string[]): Promise<ExitCode> {
   process.stdout.on('error', () => {});
   process.stderr.on('error', () => {});
   let exitCode: ExitCode = EXIT.OK;
-  const program = makeProgram(async (name, operands, options) => {
-    exitCode = await runCommand(name, operands, options);
+  const program = makeProgram(async (name, given) => {
+    exitCode = await runCommand(name, given);
   });
   try {
     await program.parseAsync(args, { from: 'user' });
@@ -51,11 +56,12 @@ export async function main(args: readonly string[]): Promise<ExitCode> {
   return exitCode;
 }
 
-async function runCommand(name: CommandName, operands: string[], options: OptionValues): Promise<ExitCode> {
+async function runCommand(name: CommandName, given: Given): Promise<ExitCode> {
+  const { options } = given;
   const interruption = new Interruption();
   try {
     const run = await RUN[name]();
-    await run({ operands, options, interruption });
+    await run({ ...given, interruption });
     return EXIT.OK;
   } catch (error) {
     if (interruption.code !== undefined) return interruption.code;
@@ -72,6 +78,7 @@ function tell(who: string, error: unknown, debug: boolean): void {
   const message = error instanceof Error ? error.message : String(error);
   const kind = isExpected(error) ? '' : 'a bug of Qanat: ';
   process.stderr.write(`${who}: ${kind}${printable(message)}\n`);
+  if (error instanceof CommandError) for (const line of error.details) process.stderr.write(`  ${printable(line)}\n`);
   if (debug) process.stderr.write(`${stackOf(error)}\n`);
   else if (kind !== '') process.stderr.write(`${who}: --debug shows where\n`);
 }
@@ -87,9 +94,7 @@ function wantsDebug(): boolean {
 }
 
 /** The program; `act` is called with the chosen command. Exported for tests of its help. */
-export function makeProgram(
-  act: (name: CommandName, operands: string[], options: OptionValues) => Promise<void>,
-): Command {
+export function makeProgram(act: (name: CommandName, given: Given) => Promise<void>): Command {
   const program = new Command('qanat')
     .version(packageJson.version)
     .showSuggestionAfterError()
@@ -108,7 +113,7 @@ export function makeProgram(
         .flat()
         .filter((one) => one !== undefined)
         .map(String);
-      await act(name, operands, readOptions(spec, command));
+      await act(name, { operands, ...readOptions(spec, command) });
     });
   }
   return program;
@@ -148,21 +153,24 @@ function parseFor(spec: OptionSpec<unknown>, text: string, previous: unknown): u
 }
 
 /** The options given, and for those that were not the environment's, where it has them. */
-function readOptions(spec: CommandSpec, command: Command): OptionValues {
+function readOptions(spec: CommandSpec, command: Command): Omit<Given, 'operands'> {
   const values: Record<string, unknown> = {};
+  const origins: Record<string, 'flag' | 'variable'> = {};
   for (const name of spec.options) {
     if (command.getOptionValueSource(name) === 'cli') {
       values[name] = command.getOptionValue(name);
+      origins[name] = 'flag';
       continue;
     }
     const text = process.env[variableOf(name)];
     if (text === undefined || text === '') continue;
     try {
       values[name] = OPTIONS[name].parse(text);
+      origins[name] = 'variable';
     } catch (error) {
       if (!(error instanceof CommandError)) throw error;
       throw new CommandError('USAGE', `${variableOf(name)}: ${error.message}`);
     }
   }
-  return values;
+  return { options: values, origins };
 }

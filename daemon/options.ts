@@ -8,15 +8,19 @@ import { DEFAULT_LIMITS } from '../storage-server/index.ts';
 import {
   bytesFrom,
   formatBytes,
+  type NamedLocation,
   oneOf,
   orAuto,
   orNone,
   parseDuration,
   parseHostPort,
+  parseNamedLocations,
   parseNames,
   parseSwitch,
   wholeFrom,
 } from './argument.ts';
+import { CLIENT_MS_DEFAULT, SCANS_DEFAULT, SCANS_MAX } from './http/limits.ts';
+import { LOG_FORMATS, LOG_LEVELS } from './log-names.ts';
 import { MEMORY_BYTES_DEFAULT } from './scan/engine.ts';
 
 export const SCAN_FORMATS = ['arrow', 'csv', 'ndjson', 'table', 'count', 'checksum'] as const;
@@ -55,8 +59,8 @@ export const OPTIONS = {
   listen: {
     argument: 'host:port',
     parse: parseHostPort,
-    without: '127.0.0.1:7400',
-    meaning: 'Address for queue pairs; port 0 takes a free one',
+    without: '127.0.0.1:7400; daemon 127.0.0.1:7491',
+    meaning: 'Address for queue pairs, of the daemon for HTTP; port 0 takes a free one',
   },
   http: {
     argument: 'host:port|none',
@@ -67,7 +71,7 @@ export const OPTIONS = {
   metrics: {
     argument: 'host:port|none',
     parse: orNone(parseHostPort),
-    without: 'none',
+    without: 'none; daemon 127.0.0.1:7490',
     meaning: 'Address for HTTP while it runs: `/metrics`, `/healthz`, `/readyz`; port 0 takes a free one',
   },
   all: toggle('Serve every file, not only `*.parquet`, `*.parq` and `*.pq` (in any letter case, hidden ones not)'),
@@ -176,6 +180,44 @@ export const OPTIONS = {
   verifyChecksums: { ...toggle('Check the CRC of pages that have one'), negatable: true, without: 'on' },
   rows: { ...whole('n', 1000, 50_000_000), without: '1,000,000', meaning: 'Rows that the demo makes, about' },
   json: toggle('JSON on standard output, on one line, and nothing else there'),
+  config: {
+    argument: 'file',
+    takes: 'file',
+    parse: (text: string): string => text,
+    without: 'none',
+    meaning: 'YAML file with sources and settings',
+  },
+  source: {
+    argument: 'name=location',
+    parse: (text: string, previous: NamedLocation[] = []): NamedLocation[] => [
+      ...previous,
+      ...parseNamedLocations(text),
+    ],
+    without: 'those of the file',
+    meaning: 'A source by its name; repeatable, and in the variable several with spaces between',
+  },
+  allowLocations: toggle('Requests may name any location that the daemon can reach, not only its sources'),
+  maxScans: {
+    ...whole('n', 1, SCANS_MAX),
+    without: String(SCANS_DEFAULT),
+    meaning: 'Scans at a time; more are answered with 503',
+  },
+  clientTimeout: {
+    argument: 'time',
+    parse: parseDuration,
+    without: seconds(CLIENT_MS_DEFAULT),
+    meaning: 'Time in which a client takes nothing of its answer, after which its scan is ended',
+  },
+  logLevel: {
+    ...choice('level', LOG_LEVELS),
+    without: 'info',
+    meaning: `Least level that is logged: ${LOG_LEVELS.map((name) => `\`${name}\``).join(', ')}`,
+  },
+  logFormat: {
+    ...choice('format', LOG_FORMATS),
+    without: 'auto',
+    meaning: 'Log lines on standard error for people (`human`) or programs (`json`); `auto`: human on a terminal',
+  },
   man: toggle('The page in roff, as man shows it'),
   debug: toggle('Stack traces of errors'),
 } satisfies Record<string, OptionSpec<never> | OptionSpec<boolean> | { parse: (text: string) => unknown }>;
@@ -184,6 +226,9 @@ export type OptionName = keyof typeof OPTIONS;
 
 /** Values of options as commands see them; absent when neither the command line nor the environment gives them. */
 export type OptionValues = { readonly [K in OptionName]?: ReturnType<(typeof OPTIONS)[K]['parse']> };
+
+/** Where a value that is there comes from. */
+export type OptionOrigins = { readonly [K in OptionName]?: 'flag' | 'variable' };
 
 export function specOf(name: OptionName): OptionSpec<unknown> {
   return OPTIONS[name] as OptionSpec<unknown>;

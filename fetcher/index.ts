@@ -15,6 +15,7 @@ export type { PlannedChunk, PlannedRowGroup, ScanPlan, ScanRequest, SegmentPart 
 export { planScan } from './plan.ts';
 export type { DepthChange, PrefetchObservation } from './prefetch.ts';
 export { nextDepth } from './prefetch.ts';
+export { STALL_MS } from './transport/limits.ts';
 export type { OpenedTransport, OpenTransportOptions } from './transport/open-transport.ts';
 export { openTransport } from './transport/open-transport.ts';
 export type {

@@ -4,7 +4,7 @@ import type { FetchError, FileVersion } from '../../fetcher/index.ts';
 import { openSource, type Source } from '../../vfs/index.ts';
 import { formatCount } from '../argument.ts';
 import { CommandError } from '../errors.ts';
-import type { OptionValues } from '../options.ts';
+import type { OptionOrigins, OptionValues } from '../options.ts';
 import { writeStdout } from '../output/output.ts';
 import { printable } from '../output/printable.ts';
 import type { Interruption } from './interruption.ts';
@@ -13,6 +13,7 @@ import { SKIPPED_SHOWN_MAX } from './limits.ts';
 export interface CommandContext {
   readonly operands: readonly string[];
   readonly options: OptionValues;
+  readonly origins: OptionOrigins;
   readonly interruption: Interruption;
 }
 

@@ -81,6 +81,30 @@ export const MANUAL: Readonly<Record<CommandName, CommandManual>> = {
     operands: [LOCATION],
     seeAlso: ['inspect', 'ls', 'serve'],
   },
+  daemon: {
+    description: [
+      'Stays in the background of a machine and scans for whoever asks over HTTP: sources have names, memory and decoder ' +
+        'threads are shared by all scans and bounded, connections to servers stay open.',
+      'Settings come from `--config`, a YAML file, from variables and from options, each winning over the one before. ' +
+        '`qanat config check` shows what holds and where it comes from. SIGHUP reads the file again, changes what can be ' +
+        'changed, and says what needs a restart.',
+      'SIGTERM and Ctrl-C let it finish the scans that run, for as long as `--drain-timeout`, and end it with 0.',
+    ],
+    operands: [],
+    seeAlso: ['config', 'scan', 'serve'],
+  },
+  config: {
+    description: [
+      '`qanat config check` reads a configuration as `qanat daemon` would, with the variables and options that are given, ' +
+        'and prints every setting with the place it comes from, or every mistake with its path in the file and what was ' +
+        'expected there. It connects to nothing.',
+    ],
+    operands: [
+      { meaning: 'What to do: `check`', kind: ['check'] },
+      { meaning: 'The file; without it, that of `--config`, or none', kind: 'file' },
+    ],
+    seeAlso: ['daemon'],
+  },
   cp: {
     description: [
       'Copies a file as it is, whatever it holds. The copy appears under its name when it is complete; what is ' +

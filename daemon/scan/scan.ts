@@ -30,6 +30,8 @@ import type { Batch } from './segments.ts';
 export interface ScanOptions {
   /** Names of columns, in the order wanted; all when absent. */
   readonly columns?: readonly string[];
+  /** Which of the source's files are read, by their paths in it; all when absent. */
+  readonly files?: (path: string) => boolean;
   /** Rows at most. */
   readonly limit?: number;
   /** Rows of a batch at most; chosen by the memory when absent. */
@@ -94,7 +96,7 @@ export class Scan {
     if (engine.isClosed) throw new FetchError('CLOSED', 'the engine was closed');
     const baseline = baselineOf(source, engine);
     const gap = new GapEstimator();
-    const files = await orAborted(source.list(), signal);
+    const files = chosenFiles(await orAborted(source.list(), signal), options);
     const opened = scanFiles(source, files, gap);
     const rowGroups = new FileSource(opened, {
       request: scanRequest(options, engine.pool.capacityBytes),
@@ -163,6 +165,13 @@ export class Scan {
   async close(): Promise<void> {
     await this.#run.close();
   }
+}
+
+function chosenFiles(files: readonly FileVersion[], { files: isWanted }: ScanOptions): readonly FileVersion[] {
+  if (isWanted === undefined) return files;
+  const chosen = files.filter(({ path }) => isWanted(path));
+  if (chosen.length > 0) return chosen;
+  throw new FetchError('NOT_FOUND', `none of the ${files.length} files of the source is chosen`);
 }
 
 /** The promise, or CANCELLED as soon as the signal says so; what was under way then ends by its own timers. */
