@@ -167,7 +167,7 @@ async function scanInto(
           const of = values.get(field.leaves[0]!.index);
           if (of === undefined) continue;
           of.rows += batch.rows;
-          canonicalLines(engine.pool, field, ranges, (lines) => of.add(lines));
+          for (const lines of canonicalLines(engine.pool, field, ranges)) of.add(lines);
         }
       } finally {
         batch.release();

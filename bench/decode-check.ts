@@ -32,7 +32,7 @@ export function digestOurs(
   decodeColumn(environment, file, leaf, options, (segment: Segment) => {
     const { rows, values, width, data, layout } = segment;
     const ranges = new Map([[leaf.index, { segment, start: 0, count: rows }]]);
-    canonicalLines(pool, field, ranges, (lines) => text.update(lines));
+    for (const lines of canonicalLines(pool, field, ranges)) text.update(lines);
     if (layout === 'fixed') raw.add(pool.u8.slice(values, values + rows * width));
     if (layout === 'bytes') {
       raw.addStrings(pool.u32.slice(values >>> 2, (values >>> 2) + rows + 1), pool.u8.slice(data));

@@ -80,7 +80,7 @@ async function drain(engine: ScanEngine, scan: Scan, mode: ScanMode): Promise<Ou
       if (mode.output === 'text') {
         const ranges = batchRanges(batch);
         for (const [k, field] of scan.fields.entries()) {
-          canonicalLines(engine.pool, field, ranges, (lines) => hashes[k]!.update(lines));
+          for (const lines of canonicalLines(engine.pool, field, ranges)) hashes[k]!.update(lines);
         }
       } else {
         const arrow = scan.toArrow(batch);

@@ -107,7 +107,7 @@ async function digest({ engine, source }: Client): Promise<Record<string, string
       const { name } = field;
       if (!hashes.has(name)) hashes.set(name, createHash('sha256'));
       const hash = hashes.get(name)!;
-      canonicalLines(engine.pool, field, ranges, (lines) => hash.update(lines));
+      for (const lines of canonicalLines(engine.pool, field, ranges)) hash.update(lines);
     }
     batch.release();
   }

@@ -11,37 +11,40 @@ import { rangeOf, type SlotRange, type SlotRanges } from '../scan/slots.ts';
 import { slotTexts, type TextForm } from './slot-texts.ts';
 
 /**
- * The texts of a field's values in a batch, each followed by a line feed, handed over in pieces of some tens of KiB:
- * long values would make one large string otherwise. Throws METADATA.
+ * The texts of a field's values in a batch, each followed by a line feed, in pieces of some tens of KiB: long values
+ * would make one large string otherwise, and the caller can do something else in between. Throws METADATA.
  */
-export function canonicalLines(pool: Pool, field: Field, ranges: SlotRanges, emit: (lines: string) => void): void {
+export function* canonicalLines(pool: Pool, field: Field, ranges: SlotRanges): Generator<string> {
+  if (field.kind === 'leaf') {
+    yield* leafLines(pool, field.leaf, rangeOf(field, ranges));
+    return;
+  }
   let lines = '';
-  const add = (text: string): void => {
+  for (const text of slotTexts(pool, field, ranges, canonicalForm(pool))) {
     lines += text;
     lines += '\n';
-    if (lines.length < PIECE_CHARACTERS) return;
-    emit(lines);
+    if (lines.length < PIECE_CHARACTERS) continue;
+    yield lines;
     lines = '';
-  };
-  if (field.kind === 'leaf') addLeaf(pool, field.leaf, rangeOf(field, ranges), add);
-  else for (const text of slotTexts(pool, field, ranges, canonicalForm(pool))) add(text);
-  if (lines !== '') emit(lines);
+  }
+  if (lines !== '') yield lines;
 }
 
 const PIECE_CHARACTERS = 64 << 10;
 
-function addLeaf(
-  pool: Pool,
-  leaf: LeafColumn,
-  { segment, start, count }: SlotRange,
-  add: (text: string) => void,
-): void {
+function* leafLines(pool: Pool, leaf: LeafColumn, { segment, start, count }: SlotRange): Generator<string> {
   const text = textOf(leaf, pool, segment);
   const { validity } = segment;
+  let lines = '';
   for (let slot = start; slot < start + count; slot++) {
     const isNull = validity !== 0 && ((pool.u8[validity + (slot >>> 3)]! >>> (slot & 7)) & 1) === 0;
-    add(isNull ? 'null' : text(slot));
+    lines += isNull ? 'null' : text(slot);
+    lines += '\n';
+    if (lines.length < PIECE_CHARACTERS) continue;
+    yield lines;
+    lines = '';
   }
+  if (lines !== '') yield lines;
 }
 
 function canonicalForm(pool: Pool): TextForm {

@@ -5,6 +5,7 @@ import type { Batch } from '../scan/segments.ts';
 import { batchRanges, rangeOf, validityOf } from '../scan/slots.ts';
 import { canonicalLines } from './canonical-text.ts';
 import type { Sink } from './sink.ts';
+import { Turns } from './turns.ts';
 
 export interface ColumnChecksum {
   readonly name: string;
@@ -18,6 +19,7 @@ export class ChecksumSink implements Sink {
   readonly #fields: readonly Field[];
   readonly #columns: ReadonlyArray<{ readonly name: string; rows: number; nulls: number }>;
   readonly #hashes;
+  readonly #turns = new Turns();
 
   constructor(pool: Pool, fields: readonly Field[]) {
     this.#pool = pool;
@@ -32,7 +34,10 @@ export class ChecksumSink implements Sink {
     const ranges = batchRanges(batch);
     for (const [k, field] of this.#fields.entries()) {
       const hash = this.#hashes[k]!;
-      canonicalLines(this.#pool, field, ranges, (lines) => hash.update(lines));
+      for (const lines of canonicalLines(this.#pool, field, ranges)) {
+        hash.update(lines);
+        await this.#turns.give();
+      }
       const { segment, start, count } = rangeOf(field, ranges);
       const column = this.#columns[k]!;
       column.rows += count;

@@ -17,3 +17,6 @@ export const PROGRESS_MS = 100;
 
 /** Row groups that a plan for people lists. */
 export const PLAN_ROW_GROUPS_SHOWN_MAX = 20;
+
+/** Milliseconds of making texts after which others get a turn: a request for metrics takes a few turns. */
+export const WORK_SLICE_MS = 5;

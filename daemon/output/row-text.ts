@@ -9,6 +9,7 @@ import { fieldCells } from './field-cells.ts';
 import { TEXT_CHUNK_BYTES } from './limits.ts';
 import type { Output } from './output.ts';
 import type { Sink } from './sink.ts';
+import { Turns } from './turns.ts';
 
 /** A format of lines: CSV, NDJSON. */
 export interface LineFormat {
@@ -38,6 +39,7 @@ export class LineSink implements Sink {
   #spare = new Uint8Array(TEXT_CHUNK_BYTES);
   #at = 0;
   #handing: Promise<void> = Promise.resolve();
+  readonly #turns = new Turns();
 
   constructor(pool: Pool, fields: readonly Field[], format: LineFormat, output: Output) {
     this.#pool = pool;
@@ -101,6 +103,7 @@ export class LineSink implements Sink {
 
   async #handOver(): Promise<void> {
     await this.#handing;
+    await this.#turns.give();
     const full = this.#out.subarray(0, this.#at);
     this.#out = this.#spare;
     this.#spare =
