@@ -9,8 +9,8 @@ export type FetchErrorCode =
   | 'OPTION' // an option's value is outside its bounds
   | 'HOST' // the host's name has no address
   | 'REFUSED' // the connection or the handshake was refused
-  | 'ACCESS' // stale generation, unknown rkey, or range outside the file
-  | 'STALE' // the file changed since it was opened
+  | 'ACCESS' // the rkey of a generation that was replaced, unknown rkey, or range outside the region
+  | 'STALE' // the file changed, or went away, since it was opened: open it again
   | 'SERVER' // the server could not read its storage
   | 'DENIED' // this user may not read a local file or folder
   | 'PACKED' // a packed region is not what it says, or is damaged
@@ -27,13 +27,20 @@ export class FetchError extends Error {
   override readonly name = 'FetchError';
   readonly code: FetchErrorCode;
   readonly retryable: boolean;
+  /** Another attempt need not wait: the source is well, and only what it serves has changed. */
+  readonly immediate: boolean;
   /** The message without its prefix. */
   readonly reason: string;
 
-  constructor(code: FetchErrorCode, reason: string, options: { retryable?: boolean; cause?: unknown } = {}) {
+  constructor(
+    code: FetchErrorCode,
+    reason: string,
+    options: { retryable?: boolean; immediate?: boolean; cause?: unknown } = {},
+  ) {
     super(`fetch ${code}: ${reason}`, options.cause === undefined ? {} : { cause: options.cause });
     this.code = code;
-    this.retryable = options.retryable ?? false;
+    this.immediate = options.immediate ?? false;
+    this.retryable = options.retryable ?? this.immediate;
     this.reason = reason;
   }
 

@@ -83,7 +83,7 @@ describe('serve', () => {
       );
       await changing.write('new.parquet', numbersQuery(20));
       const added = await qanat(['ls', `rdma://${other.ready.rdma}/new.parquet`]);
-      assert.match(added.errors, /NOT_FOUND: .*a server serves what it found when it started/);
+      assert.match(added.errors, /NOT_FOUND: .*a server serves what it published last/);
     } finally {
       await other.stop();
     }

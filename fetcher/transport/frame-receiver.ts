@@ -10,7 +10,7 @@ import { STAGED_READ_BYTES_MAX, STAGING_BYTES } from './limits.ts';
 /** What the receiver tells, and asks of, the queue pair it works for. E is a request that is out. */
 export interface FrameSink<E = unknown> {
   readonly checksum: boolean;
-  /** A header is here; answer by calling payload, text or skip, or nothing if no payload follows. */
+  /** A header is here; answer by calling payload, message or skip, or nothing if no payload follows. */
   onFrame(header: DataView): void;
   /** Where the payload of `entry` goes, undefined to throw it away. */
   destination(entry: E): Uint8Array | undefined;
@@ -35,7 +35,7 @@ export class FrameReceiver<E> {
   readonly #headerView = viewOf(this.#header);
   #headerBytes = 0;
   #payload: Payload<E> | undefined;
-  #text: { bytes: Uint8Array; taken: number; done: (text: string) => void } | undefined;
+  #message: { bytes: Uint8Array; taken: number; done: (bytes: Uint8Array) => void } | undefined;
   #skipping = 0;
   #armed: Uint8Array = this.#header;
 
@@ -78,9 +78,11 @@ export class FrameReceiver<E> {
     this.#payload = { entry, header, taken: 0, crc: 0 };
   }
 
-  text(length: number, done: (text: string) => void): void {
-    if (length === 0) done('');
-    else this.#text = { bytes: new Uint8Array(length), taken: 0, done };
+  /** Collects a payload of `length` bytes, which is small. */
+  message(length: number, done: (bytes: Uint8Array) => void): void {
+    const bytes = new Uint8Array(length);
+    if (length === 0) done(bytes);
+    else this.#message = { bytes, taken: 0, done };
   }
 
   skip(length: number): void {
@@ -96,7 +98,7 @@ export class FrameReceiver<E> {
       const start = payload.header.offset + payload.taken;
       return destination.subarray(start, start + left);
     }
-    if (this.#text !== undefined || this.#skipping > 0) return this.#staging;
+    if (this.#message !== undefined || this.#skipping > 0) return this.#staging;
     if (expected > STAGED_READ_BYTES_MAX) return this.#header.subarray(this.#headerBytes);
     return this.#staging;
   }
@@ -111,14 +113,14 @@ export class FrameReceiver<E> {
       this.#took(piece);
       return piece.byteLength;
     }
-    if (this.#text !== undefined) {
-      const { bytes: text, taken, done } = this.#text;
-      const piece = bytes.subarray(0, text.byteLength - taken);
-      text.set(piece, taken);
-      this.#text.taken += piece.byteLength;
-      if (this.#text.taken === text.byteLength) {
-        this.#text = undefined;
-        done(new TextDecoder().decode(text));
+    if (this.#message !== undefined) {
+      const { bytes: message, taken, done } = this.#message;
+      const piece = bytes.subarray(0, message.byteLength - taken);
+      message.set(piece, taken);
+      this.#message.taken += piece.byteLength;
+      if (this.#message.taken === message.byteLength) {
+        this.#message = undefined;
+        done(message);
       }
       return piece.byteLength;
     }

@@ -54,6 +54,8 @@ export interface OpenTransportOptions {
   /** READs on the wire per queue pair. */
   readonly outstandingMax?: number;
   readonly retry?: Partial<RetryPolicy>;
+  /** Told when a server's new generation has taken the place of an earlier one: what is listed from then on is it. */
+  readonly onGeneration?: (generation: string) => void;
   /** Told, once each, of local files and folders that listings leave out because they can't be looked at. */
   readonly onSkipped?: OnSkipped;
   /** Put around the source itself, inside retries: tests inject faults here. */
@@ -117,6 +119,7 @@ function queuePairOptions(options: OpenTransportOptions) {
     outstandingMax: options.outstandingMax ?? OUTSTANDING_MAX,
     readBytesMax: options.readBytesMax ?? READ_BYTES_MAX,
     windowBytes: options.windowBytes ?? WINDOW_BYTES,
+    ...(options.onGeneration === undefined ? {} : { onGeneration: options.onGeneration }),
   };
 }
 

@@ -12,6 +12,7 @@ import {
   REFUSAL,
   type Refused,
   refusalName,
+  type ServedGeneration,
   WC,
   WELCOME_BYTES,
   type Welcome,
@@ -37,6 +38,8 @@ export interface ConnectOptions {
 export interface ConnectionEvents {
   onCompletion(completion: Completion): void;
   onPayload(bytes: number, discarded: number): void;
+  /** The server serves another region from now on; may come before anybody has seen the welcome. */
+  onGeneration(served: ServedGeneration): void;
   /** The connection has ended; called once, after the completions. */
   onEnd(reason: string): void;
 }
@@ -79,6 +82,7 @@ export class QueuePairConnection {
       onCompletion: (completion) => events.onCompletion(completion),
       onError: () => this.#socket.destroy(),
       onPayload: (bytes, discarded) => events.onPayload(bytes, discarded),
+      onGeneration: (served) => events.onGeneration(served),
     });
     this.pair.modify('INIT');
     const onread: OnReadOpts = {

@@ -1,6 +1,6 @@
 /**
  * A live queue pair with the region that it serves: posts pieces of reads, keeps count of what is on the wire, and reads
- * the directory of a region that is new. When the connection ends every piece has had its completion.
+ * the directory of a region that is new, when it connects and when the server speaks of another one. When the connection ends every piece has had its completion.
  */
 import {
   DIRECTORY_SIZE_BYTES,
@@ -9,13 +9,15 @@ import {
   isProtocolError,
   parseDirectory,
   parseDirectorySize,
+  type ServedGeneration,
   sortedEntries,
   WC,
 } from '../../storage-server/protocol/index.ts';
 import { FetchError } from '../errors.ts';
+import { DIRECTORIES_IN_A_ROW_MAX } from './limits.ts';
 import type { Completion, QueuePairState } from './queue-pair.ts';
 import { type ConnectOptions, connectQueuePair, type QueuePairConnection } from './queue-pair-connection.ts';
-import { completionError } from './queue-pair-errors.ts';
+import { completionError, isAnswer } from './queue-pair-errors.ts';
 import type { Piece, ReadTask } from './read-task.ts';
 import type { TransportActivity, TransportCounters } from './transport.ts';
 
@@ -37,6 +39,18 @@ export interface LinkHost {
   /** A piece of the read failed: the others are to be given up. */
   onFailed(task: ReadTask): void;
   onEnd(link: QueuePairLink): void;
+  /** The region of this generation and key, if it is known already. */
+  knownRegion(generation: string, rkey: number): RemoteRegion | undefined;
+  /** A link has the region that its server spoke of last. */
+  onRegion(region: RemoteRegion): void;
+}
+
+/** What a server says of its region. */
+interface Served {
+  /** Hexadecimal. */
+  readonly generation: string;
+  readonly rkey: number;
+  readonly regionLength: number;
 }
 
 interface Posted {
@@ -48,7 +62,12 @@ export class QueuePairLink {
   readonly #host: LinkHost;
   #connection: QueuePairConnection | undefined;
   #region: RemoteRegion | undefined;
+  /** The region that the server spoke of last, in the welcome or in an event. */
+  #served: Served | undefined;
+  #catchingUp: Promise<void> | undefined;
   #alive = true;
+  /** It ends, or has ended, with an answer of the server or because of it; nobody is lost. */
+  #answered = false;
   #nextWrId = 1;
   readonly #posted = new Map<number, Posted>();
   /** wr_id of each piece that is out and wanted. */
@@ -61,8 +80,8 @@ export class QueuePairLink {
     this.#host = host;
   }
 
-  /** Connects; `known` is the region seen last, whose directory still holds if the generation is the same. */
-  static async open(host: LinkHost, options: ConnectOptions, known: RemoteRegion | undefined): Promise<QueuePairLink> {
+  /** Connects, and gets to know the region. */
+  static async open(host: LinkHost, options: ConnectOptions): Promise<QueuePairLink> {
     const link = new QueuePairLink(host);
     const connection = await connectQueuePair(options, {
       onCompletion: (completion) => link.#completed(completion),
@@ -70,29 +89,62 @@ export class QueuePairLink {
         host.counters.bytesOnWire += bytes;
         host.counters.bytesDiscarded += discarded;
       },
+      onGeneration: (served) => {
+        link.#served = named(served);
+        // Reads that need it find out by themselves if this fails.
+        if (link.#region !== undefined) link.catchUp().catch(() => {});
+      },
       onEnd: () => {
         link.#alive = false;
         host.onEnd(link);
       },
     });
     link.#connection = connection;
-    const { generation, rkey } = connection.welcome;
-    const name = Buffer.from(generation).toString('hex');
-    if (known?.generation === name && known.rkey === rkey) {
-      link.#region = known;
-    } else {
-      try {
-        link.#region = await link.#fetchRegion(name);
-      } catch (error) {
-        connection.destroy('no directory');
-        throw error;
-      }
-    }
+    link.#served ??= named(connection.welcome);
+    await link.catchUp();
     return link;
   }
 
   get region(): RemoteRegion {
     return this.#region!;
+  }
+
+  /** Whether its region is the one that the server spoke of last: what is asked for with another key is refused. */
+  get isCurrent(): boolean {
+    const { generation, rkey } = this.#served!;
+    return this.#region?.rkey === rkey && this.#region.generation === generation;
+  }
+
+  /** Whether it has ended with an answer of the server: what was lost with it may be tried again at once. */
+  get answered(): boolean {
+    return this.#answered;
+  }
+
+  /**
+   * Gets the region that the server spoke of last, unless it is there already. When that fails the connection ends and
+   * the error is thrown.
+   */
+  catchUp(): Promise<void> {
+    this.#catchingUp ??= this.#catchUp().finally(() => {
+      this.#catchingUp = undefined;
+    });
+    return this.#catchingUp;
+  }
+
+  async #catchUp(): Promise<void> {
+    try {
+      // The server may go on while its directory is read.
+      for (let left = DIRECTORIES_IN_A_ROW_MAX; !this.isCurrent; left--) {
+        const served = this.#served!;
+        if (left === 0) throw new FetchError('ACCESS', 'one generation after the other', { retryable: true });
+        const known = this.#host.knownRegion(served.generation, served.rkey);
+        this.#region = known ?? (await this.#fetchRegion(served));
+      }
+      this.#host.onRegion(this.region);
+    } catch (error) {
+      this.#connection?.destroy('no directory');
+      throw error;
+    }
   }
 
   /** Whether READs can be posted. */
@@ -128,6 +180,7 @@ export class QueuePairLink {
     const { task } = piece;
     const into = task.into.subarray(piece.start, piece.start + piece.length);
     const wrId = this.#post(
+      this.region.rkey,
       task.address + piece.start,
       into,
       (completion) => {
@@ -135,7 +188,7 @@ export class QueuePairLink {
         if (completion.status === WC.SUCCESS) {
           task.complete(piece, completion.landed);
         } else {
-          task.fail(completionError(completion, task.path), completion.landed);
+          task.fail(completionError(completion, task.path, this.#answered), completion.landed);
           this.#host.onFailed(task);
         }
         this.#host.onCompletion();
@@ -175,21 +228,28 @@ export class QueuePairLink {
     this.#connection?.destroy(reason);
   }
 
+  /** Ends it because of a region that another connection to the server has found. */
+  supersede(): void {
+    this.#answered = true;
+    this.destroy('the server has a new generation');
+  }
+
   async close(graceMs: number): Promise<void> {
     await this.#connection?.close(graceMs);
   }
 
   #post(
+    rkey: number,
     address: number,
     into: Uint8Array,
     done: (completion: Completion) => void,
     onLanded?: (bytes: number) => void,
   ): number {
     const wrId = this.#nextWrId++;
-    const { pair, welcome } = this.#connection!;
+    const { pair } = this.#connection!;
     this.#posted.set(wrId, { length: into.byteLength, done });
     this.#bytesOut += into.byteLength;
-    const request = { wrId, rkey: welcome.rkey, address, into, ...(onLanded === undefined ? {} : { onLanded }) };
+    const request = { wrId, rkey, address, into, ...(onLanded === undefined ? {} : { onLanded }) };
     const result = pair.post(request);
     if (result === 'POSTED') this.#host.counters.requests++;
     else
@@ -197,6 +257,7 @@ export class QueuePairLink {
         wrId,
         status: WC.LOC_QP_OP_ERR,
         reason: `the queue pair refused a READ: ${result}`,
+        stale: false,
         landed: 0,
       });
     return wrId;
@@ -207,22 +268,22 @@ export class QueuePairLink {
     if (posted === undefined) return;
     this.#posted.delete(completion.wrId);
     this.#bytesOut -= posted.length;
+    this.#answered ||= isAnswer(completion);
     const { completions } = this.#host.activity;
     completions.set(completion.status, (completions.get(completion.status) ?? 0) + 1);
     posted.done(completion);
   }
 
-  async #fetchRegion(generation: string): Promise<RemoteRegion> {
-    const { regionLength, rkey } = this.#connection!.welcome;
+  async #fetchRegion({ generation, rkey, regionLength }: Served): Promise<RemoteRegion> {
     try {
       if (regionLength < DIRECTORY_SIZE_BYTES) throw new FetchError('PROTOCOL', `a region of ${regionLength} bytes`);
       const size = new Uint8Array(DIRECTORY_SIZE_BYTES);
-      await this.#readDirectory(0, size);
+      await this.#readDirectory(rkey, 0, size);
       const bytes = new Uint8Array(parseDirectorySize(size, regionLength));
-      await this.#readDirectory(DIRECTORY_SIZE_BYTES, bytes);
+      await this.#readDirectory(rkey, DIRECTORY_SIZE_BYTES, bytes);
       const directory = parseDirectory(bytes, regionLength);
-      if (Buffer.from(directory.generation).toString('hex') !== generation) {
-        throw new FetchError('PROTOCOL', 'the directory is of another generation than the handshake');
+      if (hex(directory.generation) !== generation) {
+        throw new FetchError('PROTOCOL', 'the directory is of another generation than the server said');
       }
       const entries = sortedEntries(directory);
       return { generation, rkey, directory, entries, byPath: new Map(entries.map((entry) => [entry.path, entry])) };
@@ -233,17 +294,25 @@ export class QueuePairLink {
   }
 
   /** Reads one READ after the other: a directory is small, and its size is not trusted with more. */
-  async #readDirectory(address: number, into: Uint8Array): Promise<void> {
+  async #readDirectory(rkey: number, address: number, into: Uint8Array): Promise<void> {
     for (let at = 0; at < into.byteLength; ) {
       const piece = into.subarray(at, at + this.readBytesMax);
       await new Promise<void>((resolve, reject) => {
-        this.#post(address + at, piece, (completion) => {
+        this.#post(rkey, address + at, piece, (completion) => {
           this.#host.counters.bytesDirectory += completion.landed;
           if (completion.status === WC.SUCCESS) resolve();
-          else reject(completionError(completion, 'directory'));
+          else reject(completionError(completion, 'directory', this.#answered));
         });
       });
       at += piece.byteLength;
     }
   }
+}
+
+function named({ generation, rkey, regionLength }: ServedGeneration): Served {
+  return { generation: hex(generation), rkey, regionLength };
+}
+
+function hex(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('hex');
 }

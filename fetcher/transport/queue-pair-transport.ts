@@ -1,7 +1,7 @@
 /**
  * Files of a storage server over queue pairs (`rdma://host:port/`). Connects when first used and again after a pair has
- * failed; a new connection is only used with the directory of its own generation, so that a read goes on after a restart of the server
- * exactly if the file's etag is the same. A read is cut into READs, first come first served, as many on the wire as
+ * failed. A connection is only used with the directory of the generation that the server spoke of last on it; when that is
+ * a new one, or after a restart of the server, reads go on exactly if the file's etag is the same. A read is cut into READs, first come first served, as many on the wire as
  * the window allows. A failed read rejects: attempts are the business of with-retry.ts.
  */
 import { isProtocolError, regionAddress } from '../../storage-server/protocol/index.ts';
@@ -20,6 +20,7 @@ export interface QueuePairTransportOptions extends ConnectOptions {
   readonly windowBytes: number;
   readonly counters: TransportCounters;
   readonly activity: TransportActivity;
+  readonly onGeneration?: (generation: string) => void;
 }
 
 export class QueuePairTransport implements Transport, LinkHost {
@@ -60,7 +61,7 @@ export class QueuePairTransport implements Transport, LinkHost {
     const address = translate(region, file, start, into.byteLength);
     if (into.byteLength === 0) return;
     await new Promise<void>((resolve, reject) => {
-      const task = new ReadTask({ path: file.path, into, address }, options, (error, discarded) => {
+      const task = new ReadTask({ file, start, into, address }, options, (error, discarded) => {
         this.#tasks.delete(task);
         this.counters.bytesDiscarded += discarded;
         options.signal?.removeEventListener('abort', cancel);
@@ -95,18 +96,52 @@ export class QueuePairTransport implements Transport, LinkHost {
   onEnd(link: QueuePairLink): void {
     this.#links.delete(link);
     if (this.#links.size > 0) this.#dispatch();
-    else for (const task of this.#tasks) this.#fail(task, new FetchError('LOST', task.path, { retryable: true }));
+    else for (const task of this.#tasks) this.#fail(task, lost(task.path, link.answered));
+  }
+
+  knownRegion(generation: string, rkey: number): RemoteRegion | undefined {
+    return this.#region?.generation === generation && this.#region.rkey === rkey ? this.#region : undefined;
+  }
+
+  /** From now on this region is read: by reads that are under way too, if their file is the same in it. */
+  onRegion(region: RemoteRegion): void {
+    const previous = this.#region;
+    if (region !== previous) {
+      this.#region = region;
+      for (const task of this.#tasks) {
+        try {
+          task.address = translate(region, task.file, task.start, task.into.byteLength);
+        } catch (error) {
+          this.#fail(task, error as FetchError);
+        }
+      }
+      if (previous !== undefined) {
+        this.counters.generations++;
+        this.#options.onGeneration?.(region.generation);
+      }
+    }
+    this.#dispatch();
   }
 
   /** A link of the newest region, connected if there is none. */
   async #liveLink(): Promise<QueuePairLink> {
     for (;;) {
       if (this.#closed) throw new FetchError('CLOSED', 'the transport is closed');
-      for (const link of this.#links) if (link.alive && link.region === this.#region) return link;
+      for (const link of this.#links) if (this.#isUsable(link)) return link;
+      const late = [...this.#links].find((link) => link.alive && !link.isCurrent);
+      if (late !== undefined) {
+        await late.catchUp().catch(() => {});
+        continue;
+      }
       const link = await this.#connect();
-      if (link.alive && link.region === this.#region) return link;
-      throw new FetchError('LOST', 'the connection was lost right after the handshake', { retryable: true });
+      if (this.#isUsable(link)) return link;
+      if (link.alive) continue;
+      throw lost('the connection was lost right after the handshake', link.answered);
     }
+  }
+
+  #isUsable(link: QueuePairLink): boolean {
+    return link.alive && link.isCurrent && link.region === this.#region;
   }
 
   /** Connects once for all who wait. */
@@ -122,16 +157,13 @@ export class QueuePairTransport implements Transport, LinkHost {
     const attempt = new AbortController();
     this.#attempt = attempt;
     const options = { ...this.#options, proven: this.#connected, signal: attempt.signal };
-    const link = await QueuePairLink.open(this, options, this.#region);
+    const link = await QueuePairLink.open(this, options);
     this.#attempt = undefined;
     this.#connected = true;
     if (!link.alive) return link;
-    if (link.region !== this.#region) {
-      // The server has moved on: what the others serve is over.
-      this.#region = link.region;
-      for (const old of this.#links) old.destroy('the server has a new generation');
-    }
     this.#links.add(link);
+    // The server has moved on: what the others serve is over.
+    if (this.#isUsable(link)) for (const old of this.#links) if (old.region !== link.region) old.supersede();
     if (this.#closed) link.destroy('the transport is closed');
     this.#dispatch();
     return link;
@@ -154,7 +186,7 @@ export class QueuePairTransport implements Transport, LinkHost {
   #linkWithRoom(): QueuePairLink | undefined {
     let best: QueuePairLink | undefined;
     for (const link of this.#links) {
-      if (!link.alive || link.region !== this.#region || link.readsOut >= link.outstandingMax) continue;
+      if (!this.#isUsable(link) || link.readsOut >= link.outstandingMax) continue;
       if (link.bytesOut > 0 && link.bytesOut + this.#options.readBytesMax > this.#options.windowBytes) continue;
       if (best === undefined || link.bytesOut < best.bytesOut) best = link;
     }
@@ -164,6 +196,8 @@ export class QueuePairTransport implements Transport, LinkHost {
   /** All pairs are busy: one more, if the options allow it. A failure here is not anybody's: the others go on. */
   #connectMore(): void {
     if (this.#closed || this.#links.size === 0 || this.#links.size >= this.#options.connections) return;
+    // Those that are about to have the new directory are not full.
+    for (const link of this.#links) if (!link.isCurrent) return;
     if (this.#connecting === undefined) this.#connect().catch(() => {});
   }
 
@@ -183,6 +217,10 @@ export class QueuePairTransport implements Transport, LinkHost {
       if (!task.settled) for (const link of this.#links) link.destroyIfHeldBy(task);
     }, CANCEL_GRACE_MS).unref();
   }
+}
+
+function lost(what: string, immediate: boolean): FetchError {
+  return new FetchError('LOST', what, { retryable: true, immediate });
 }
 
 function translate(region: RemoteRegion, file: FileVersion, start: number, length: number): number {

@@ -4,12 +4,17 @@
  * request completes exactly once, in post order. Does no I/O: it asks for bytes to be sent, says where the next received
  * bytes belong (`target`: straight into a request's destination where it can), and is told when they landed (`landed`).
  */
+import { crc32 } from 'node:zlib';
 import {
   decodeFrameHeader,
+  decodeGenerationEvent,
+  EVENT,
   encodeRead,
   FRAME_KIND,
   type FrameHeader,
+  GENERATION_EVENT_BYTES,
   REQUEST_BYTES,
+  type ServedGeneration,
   statusName,
   viewOf,
   WC,
@@ -41,6 +46,8 @@ export interface Completion {
   readonly status: number;
   /** In words, on an error. */
   readonly reason: string;
+  /** With an error of the server: what was asked for was there once. */
+  readonly stale: boolean;
   /** Payload bytes that went into the destination, whatever the status. */
   readonly landed: number;
 }
@@ -54,6 +61,8 @@ export interface QueuePairHost {
   onError(reason: string): void;
   /** Payload bytes came over the wire; `discarded` of them for a request that was abandoned. */
   onPayload(bytes: number, discarded: number): void;
+  /** The server serves another region from now on. */
+  onGeneration?(served: ServedGeneration): void;
 }
 
 interface Entry {
@@ -177,7 +186,7 @@ export class QueuePair implements FrameSink<Entry> {
   }
 
   /** Goes to ERR: the oldest request completes with `status`, the others with WR_FLUSH_ERR, in post order. */
-  fail(status: number, reason: string): void {
+  fail(status: number, reason: string, stale = false): void {
     if (this.#state === 'ERR') return;
     this.#state = 'ERR';
     this.#unsent.length = 0;
@@ -187,7 +196,8 @@ export class QueuePair implements FrameSink<Entry> {
     for (let entry = this.#entries.shift(); entry !== undefined; entry = this.#entries.shift()) {
       entry.into = undefined;
       entry.onFree?.();
-      this.#complete(entry, own, own === WC.WR_FLUSH_ERR ? `flushed: ${reason}` : reason);
+      const flushed = own === WC.WR_FLUSH_ERR;
+      this.#complete(entry, own, flushed ? `flushed: ${reason}` : reason, stale && !flushed);
       own = WC.WR_FLUSH_ERR;
     }
   }
@@ -212,13 +222,27 @@ export class QueuePair implements FrameSink<Entry> {
     const header = decodeFrameHeader(headerBytes, 0);
     switch (header.kind) {
       case FRAME_KIND.EVENT:
-        this.#receiver.skip(header.payloadBytes);
+        this.#onEvent(header);
         return;
       case FRAME_KIND.CLOSED:
         this.fail(WC.WR_FLUSH_ERR, 'the server closes the connection');
         return;
       default:
         this.#onPayloadFrame(header);
+    }
+  }
+
+  #onEvent(header: FrameHeader): void {
+    const { payloadBytes, crc } = header;
+    if (header.status !== EVENT.GENERATION) {
+      this.#receiver.skip(payloadBytes);
+    } else if (payloadBytes !== GENERATION_EVENT_BYTES) {
+      this.#badAnswer(`the event of a generation with ${payloadBytes} bytes`);
+    } else {
+      this.#receiver.message(payloadBytes, (bytes) => {
+        if (this.#limits.checksum && crc32(bytes) !== crc) this.#badAnswer('an event fails its checksum');
+        else this.#host.onGeneration?.(decodeGenerationEvent(bytes));
+      });
     }
   }
 
@@ -230,9 +254,11 @@ export class QueuePair implements FrameSink<Entry> {
     } else if (header.last && entry !== head) {
       this.#badAnswer(`request ${header.wrId} completed out of order`);
     } else if (header.status !== WC.SUCCESS) {
-      this.#receiver.text(header.payloadBytes, (text) => {
+      this.#receiver.message(header.payloadBytes, (bytes) => {
         // the number is for programs, the server's own words are for people
-        this.fail(header.status, text === '' ? (statusName(header.status) ?? `status ${header.status}`) : text);
+        const text = new TextDecoder().decode(bytes);
+        const reason = text === '' ? (statusName(header.status) ?? `status ${header.status}`) : text;
+        this.fail(header.status, reason, header.stale);
       });
     } else {
       this.#onData(entry, header);
@@ -305,8 +331,8 @@ export class QueuePair implements FrameSink<Entry> {
     }
   }
 
-  #complete(entry: Entry, status: number, reason: string): void {
-    this.#host.onCompletion({ wrId: entry.wrId, status, reason, landed: entry.landed });
+  #complete(entry: Entry, status: number, reason: string, stale = false): void {
+    this.#host.onCompletion({ wrId: entry.wrId, status, reason, stale, landed: entry.landed });
   }
 
   /** Bytes to come for the oldest request that is out: what the receiver sizes its next read by. */

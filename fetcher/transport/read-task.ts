@@ -3,7 +3,7 @@
  * books on bytes: what landed beyond the reported front of a read that failed is of no use to anybody.
  */
 import type { FetchError } from '../errors.ts';
-import type { ReadOptions } from './transport.ts';
+import type { FileVersion, ReadOptions } from './transport.ts';
 
 export interface Piece {
   readonly task: ReadTask;
@@ -15,10 +15,12 @@ export interface Piece {
 }
 
 export class ReadTask {
-  readonly path: string;
+  readonly file: FileVersion;
+  /** Of the file. */
+  readonly start: number;
   readonly into: Uint8Array;
-  /** Region address of the first byte. */
-  readonly address: number;
+  /** Address of the first byte in the region that is served now. */
+  address: number;
   /** Pieces cut off so far, in order; those before `#front` are complete and dropped. */
   readonly #pieces: Piece[] = [];
   #cut = 0;
@@ -32,15 +34,20 @@ export class ReadTask {
   readonly #done: (error: FetchError | undefined, discarded: number) => void;
 
   constructor(
-    read: { path: string; into: Uint8Array; address: number },
+    read: { file: FileVersion; start: number; into: Uint8Array; address: number },
     options: ReadOptions,
     done: (error: FetchError | undefined, discarded: number) => void,
   ) {
-    this.path = read.path;
+    this.file = read.file;
+    this.start = read.start;
     this.into = read.into;
     this.address = read.address;
     this.#options = options;
     this.#done = done;
+  }
+
+  get path(): string {
+    return this.file.path;
   }
 
   /** Whether there still are bytes to ask for. */

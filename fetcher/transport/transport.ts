@@ -49,6 +49,8 @@ export interface TransportCounters {
   bytesDiscarded: number;
   retries: number;
   reconnects: number;
+  /** Generations of the source that took the place of an earlier one. */
+  generations: number;
 }
 
 /** What of a source is under way now, and how its READs ended; metrics look at it. */
@@ -68,5 +70,13 @@ export function newTransportActivity(): TransportActivity {
 }
 
 export function newTransportCounters(): TransportCounters {
-  return { requests: 0, bytesOnWire: 0, bytesDirectory: 0, bytesDiscarded: 0, retries: 0, reconnects: 0 };
+  return {
+    requests: 0,
+    bytesOnWire: 0,
+    bytesDirectory: 0,
+    bytesDiscarded: 0,
+    retries: 0,
+    reconnects: 0,
+    generations: 0,
+  };
 }

@@ -2,11 +2,19 @@
  * Tries again what failed with a retryable error: after a random part of a growing wait (full jitter), resuming behind
  * the bytes that have arrived, with the same version of the file. Attempts count since the last progress. A source that
  * is away may be restarting: it is tried for `patienceMs` however many attempts that takes, by all reads together.
+ * What is wrong with nobody, because the source only has another generation, is tried again at once.
  * Over all reads of a source a budget bounds the retries, and reads that succeed refill it: a source that is down is not
  * stormed.
  */
 import { FetchError } from '../errors.ts';
-import { RETRY_ATTEMPTS, RETRY_BASE_MS, RETRY_BUDGET, RETRY_CAP_MS, STALL_MS } from './limits.ts';
+import {
+  IMMEDIATE_RETRIES_MAX,
+  RETRY_ATTEMPTS,
+  RETRY_BASE_MS,
+  RETRY_BUDGET,
+  RETRY_CAP_MS,
+  STALL_MS,
+} from './limits.ts';
 import type { FileVersion, ReadOptions, Transport, TransportCounters } from './transport.ts';
 
 export interface RetryPolicy {
@@ -37,6 +45,8 @@ const DEFAULT_POLICY: RetryPolicy = {
 /** Failures of one read, or of one listing, since it last made progress. */
 interface Failures {
   count: number;
+  /** Those that needed no waiting. */
+  immediate: number;
   sinceMs: number;
 }
 
@@ -51,6 +61,11 @@ export function withRetry(inner: Transport, counters: TransportCounters, policy:
   /** Waits before the next attempt, or throws the error if there is to be none. */
   async function backOff(error: unknown, failures: Failures, signal: AbortSignal | undefined): Promise<void> {
     if (!(error instanceof FetchError) || !error.retryable || closing.signal.aborted) throw error;
+    if (error.immediate && ++failures.immediate <= IMMEDIATE_RETRIES_MAX) {
+      counters.retries++;
+      rules.onRetry(error);
+      return;
+    }
     if (++failures.count === 1) failures.sinceMs = performance.now();
     const patient = error.code === 'REFUSED' || error.code === 'LOST';
     const leftMs = patient ? failures.sinceMs + rules.patienceMs - performance.now() : 0;
@@ -98,7 +113,7 @@ export function withRetry(inner: Transport, counters: TransportCounters, policy:
 
   async function read(file: FileVersion, start: number, into: Uint8Array, options: ReadOptions = {}): Promise<void> {
     let arrived = 0;
-    const failures: Failures = { count: 0, sinceMs: 0 };
+    const failures: Failures = { count: 0, immediate: 0, sinceMs: 0 };
     for (;;) {
       // All bytes may have come without the word that they are good: the last one is read again for it.
       const from = Math.min(arrived, Math.max(0, into.byteLength - 1));
@@ -120,7 +135,7 @@ export function withRetry(inner: Transport, counters: TransportCounters, policy:
         away = undefined;
         return;
       } catch (error) {
-        if (arrived > before) failures.count = 0;
+        if (arrived > before) failures.count = failures.immediate = 0;
         await backOff(error, failures, options.signal);
       }
     }
@@ -128,7 +143,7 @@ export function withRetry(inner: Transport, counters: TransportCounters, policy:
 
   return {
     async list(prefix) {
-      const failures: Failures = { count: 0, sinceMs: 0 };
+      const failures: Failures = { count: 0, immediate: 0, sinceMs: 0 };
       for (;;) {
         try {
           const files = await inner.list(prefix);

@@ -47,7 +47,15 @@ class Files implements Transport {
 
 async function open(files: Files, text: string, path?: string): Promise<{ source: Source; urls: string[] }> {
   const urls: string[] = [];
-  const counters = { requests: 0, bytesOnWire: 0, bytesDirectory: 0, bytesDiscarded: 0, retries: 0, reconnects: 0 };
+  const counters = {
+    requests: 0,
+    bytesOnWire: 0,
+    bytesDirectory: 0,
+    bytesDiscarded: 0,
+    retries: 0,
+    reconnects: 0,
+    generations: 0,
+  };
   const source = await openSource(text, { workingFolder: '/' }, async (url) => {
     urls.push(url);
     const inner = decodeURIComponent(new URL(url).pathname).replace(/^\/|\/$/g, '');
@@ -159,7 +167,7 @@ test('nothing there is an error that says what is', async () => {
   await refuses(
     names(files, 'rdma://h/c.parquet'),
     'NOT_FOUND',
-    /no Parquet file .*nothing there begins with "c.parquet" \(a server serves what it found when it started\)$/,
+    /no Parquet file .*nothing there begins with "c.parquet" \(a server serves what it published last\)$/,
   );
   await refuses(names(files, 'rdma://h/a/x*.pq'), 'NOT_FOUND', /there is one other file, "a\/x.parquet"$/);
   await refuses(
