@@ -3,6 +3,9 @@
 /** Flows (column chunks) that may be open at once: a mark each, 256 KiB of the pool. */
 export const FLOWS_MAX = 65536;
 
+/** Entries of a control block's table: a decoder with its profilers and counters takes four; room for kinds to come. */
+export const CONTROL_ENTRIES_MAX = 4096;
+
 /** Slots of a decoder stream's FIFO, as in the paper: enough to hide a message's way, few enough to stay fair. */
 export const STREAM_FIFO_SLOTS = 64;
 

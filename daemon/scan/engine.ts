@@ -1,13 +1,15 @@
 /**
- * What scans of a process share: the pool, capped at `memoryBytes`, and the decoder streams on it. Made once,
- * closed once.
+ * What scans of a process share: the pool, capped at `memoryBytes`, and the decoder streams on it, described by a
+ * control block in it. Made once, closed once.
  */
 import { availableParallelism } from 'node:os';
 import { setImmediate } from 'node:timers/promises';
 import { Pool } from '../../decode/index.ts';
 import { FetchError } from '../../fetcher/index.ts';
 import { DECODERS_MAX } from '../limits.ts';
+import { type Bounds, layControlBlock, planControlBlock, type SubConfiguration } from './control-block.ts';
 import { EngineActivity } from './engine-activity.ts';
+import { type EngineProfile, ProfileReader } from './engine-profile.ts';
 import { DecoderStreams } from './streams.ts';
 
 export interface EngineOptions {
@@ -16,6 +18,8 @@ export interface EngineOptions {
   /** Decoder threads. */
   readonly decoders?: number;
   readonly verifyChecksums?: boolean;
+  /** Profile the decoders and count their pages (default). */
+  readonly profiler?: boolean;
 }
 
 /** Bytes: --memory. */
@@ -45,16 +49,31 @@ export class ScanEngine {
   /** Grows whenever a scan gives out rows or leaves memory: a scan that is short of memory watches the others by it. */
   progress = 0;
 
+  readonly #control: Bounds;
+  readonly #profile: ProfileReader;
   #closing: Promise<void> | undefined;
 
-  /** Throws RangeError for a memory or a number of decoders outside the bounds. */
-  constructor(options: EngineOptions = {}) {
+  /**
+   * Throws RangeError for a memory or a number of decoders outside the bounds. `plan` makes the control block from the
+   * number of decoders; whatever decoders, profilers and order it has, the engine works with.
+   */
+  constructor(options: EngineOptions = {}, plan?: (decoders: number) => readonly SubConfiguration[]) {
     this.pool = Pool.create(options.memoryBytes ?? MEMORY_BYTES_DEFAULT);
     const decoders = options.decoders ?? defaultDecoders();
     if (!Number.isInteger(decoders) || decoders < 1 || decoders > DECODERS_MAX) {
       throw new RangeError(`${decoders} decoders; expected a whole number from 1 to ${DECODERS_MAX}`);
     }
-    this.streams = new DecoderStreams(this.pool, decoders, options.verifyChecksums ?? true);
+    this.#control = layControlBlock(
+      this.pool,
+      plan?.(decoders) ?? planControlBlock(decoders, options.profiler ?? true),
+    );
+    this.streams = new DecoderStreams(this.pool, this.#control.start, options.verifyChecksums ?? true);
+    this.#profile = new ProfileReader(this.pool, this.#control.start);
+  }
+
+  /** What the decoders did since the engine was made: totals, which any number of readers may ask for. */
+  readProfile(): EngineProfile {
+    return this.#profile.read(this.streams.load());
   }
 
   /** A turn of the event loop, in which messages of decoder streams and sockets are taken in. */
@@ -78,5 +97,7 @@ export class ScanEngine {
       await scan.close();
     }
     await this.streams.close();
+    this.#profile.close();
+    this.pool.free(this.#control.start, this.#control.end - this.#control.start);
   }
 }

@@ -1,15 +1,18 @@
 /**
  * What the scheduler and its decoder streams say to each other. Everything is plain data; bytes stay in the pool and
- * only their addresses travel. Arrival is not a message: the producer writes a chunk's mark (64-byte lines that have
- * arrived) into its word in the pool and rings the stream's bell.
+ * only their addresses travel. Two things are no messages but registers of the control block: that a flow is to run
+ * (its number in the decoder's FIFO) and that bytes have arrived (the chunk's mark, in 64-byte lines); after either the
+ * decoder's bell is rung.
  */
 import type { ChunkSpec, DecodeError, InputPiece, Segment } from '../../decode/index.ts';
 
 /** Handed to a decoder stream when it starts. */
 export interface StreamStart {
   readonly memory: WebAssembly.Memory;
-  /** Index (of u32 words) of the bell that wakes this stream. */
-  readonly bell: number;
+  /** Address of the control block, in which everything else is found. */
+  readonly control: number;
+  /** Which decoder of the block the stream is. */
+  readonly ordinal: number;
   readonly verifyChecksums: boolean;
 }
 
@@ -17,8 +20,6 @@ export type ToStream =
   /** A new flow: one column chunk. `mark` is the index of its mark's word. */
   | { readonly kind: 'open'; readonly flow: number; readonly spec: ChunkSpec; readonly mark: number }
   | { readonly kind: 'piece'; readonly flow: number; readonly piece: InputPiece }
-  /** Decode until the next segment is out. */
-  | { readonly kind: 'run'; readonly flow: number }
   /** Give up a flow and everything it holds. */
   | { readonly kind: 'close'; readonly flow: number }
   | { readonly kind: 'exit' };
@@ -53,4 +54,5 @@ export type FromStream =
       readonly busyMs: number;
     }
   | { readonly kind: 'error'; readonly flow: number; readonly error: PostedError }
+  /** The flow is gone; said once more when a run of it was still in the FIFO, whose slot is free now. */
   | { readonly kind: 'closed'; readonly flow: number };

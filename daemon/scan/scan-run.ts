@@ -69,6 +69,8 @@ export class ScanRun {
   readonly #flight = new RowGroupsInFlight();
   readonly #shortage: Shortage;
   #loading = false;
+  /** The consumer has rows and has not asked for more, and there are row groups left. */
+  #held = false;
   #exhausted = false;
   #failure: Error | undefined;
   #outstanding = 0;
@@ -158,6 +160,7 @@ export class ScanRun {
 
   async #next(): Promise<Batch | undefined> {
     const asked = performance.now();
+    this.#hold(false);
     for (;;) {
       if (this.#ended) return this.#afterEnd();
       this.#pump();
@@ -170,6 +173,7 @@ export class ScanRun {
         this.totals.waitedMs += performance.now() - asked;
         this.totals.rows += batch.rows;
         this.totals.batches++;
+        this.#hold(!this.#exhausted && this.totals.rows < this.#options.limit);
         return batch;
       }
       if (this.#isFinished()) {
@@ -285,20 +289,33 @@ export class ScanRun {
       runs.push(this.#source.again(evicted.shift()!, this.#context));
     }
     if (evicted.length > 0 || this.#loading || this.#exhausted || runs.length >= depth) return;
-    this.#loading = true;
+    this.#setLoading(true);
     this.#source.next(this.#context).then(
       (run) => {
-        this.#loading = false;
+        this.#setLoading(false);
         if (run === undefined) this.#exhausted = true;
         else if (this.#ended) run.close('speculation');
         else this.#flight.add(run);
         this.#changed();
       },
       (error: unknown) => {
-        this.#loading = false;
+        this.#setLoading(false);
         this.fail(error instanceof Error ? error : new Error(String(error)));
       },
     );
+  }
+
+  /** Tells the decoders' profilers why they have no work: the next row group is being looked up. */
+  #setLoading(loading: boolean): void {
+    this.#loading = loading;
+    this.#engine.streams.expect(loading ? 1 : -1);
+  }
+
+  /** The same: the next row groups wait for the consumer. */
+  #hold(held: boolean): void {
+    if (held === this.#held) return;
+    this.#held = held;
+    this.#engine.streams.hold(held ? 1 : -1);
   }
 
   #takeBatch(): Batch | undefined {
@@ -335,6 +352,7 @@ export class ScanRun {
   async close(): Promise<void> {
     if (!this.#ended) {
       this.#ended = true;
+      this.#hold(false);
       this.#engine.scans.delete(this);
       this.#shortage.end();
       this.#options.signal?.removeEventListener('abort', this.#onAbort);

@@ -1,7 +1,8 @@
 /**
  * Decoder streams: a fixed number of worker threads, and the scheduler that puts unbounded flows (column chunks) on
  * them. A flow goes to the least loaded stream when it first runs and stays there, since its state does. Each stream
- * has a FIFO of 64 slots; what finds no slot waits here, in order. Nothing here fetches or waits for bytes.
+ * has a FIFO of 64 slots; what finds no slot waits here, in order. How many streams there are, where their FIFOs and
+ * bells lie and whether they have profilers is read from the control block. Nothing here fetches or waits for bytes.
  */
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';
 import {
@@ -12,7 +13,11 @@ import {
   type Pool,
   type Segment,
 } from '../../decode/index.ts';
-import { DECODER_OLD_MEBIBYTES, DECODER_YOUNG_MEBIBYTES, FLOWS_MAX, STREAM_FIFO_SLOTS } from '../limits.ts';
+import { DECODER_OLD_MEBIBYTES, DECODER_YOUNG_MEBIBYTES } from '../limits.ts';
+import { type ControlBlock, type DecoderBounds, readControlBlock } from './control-block.ts';
+import { DecoderProfiler, registerWords } from './decoder-profiler.ts';
+import { DecoderQueue } from './decoder-queue.ts';
+import { FetcherRegisters } from './fetcher-registers.ts';
 import type { FromStream, StreamStart, ToStream } from './messages.ts';
 
 /** What a flow's owner hears. After `ended` or `failed` nothing more comes. */
@@ -31,9 +36,10 @@ export interface FlowEvents {
 interface Stream {
   readonly worker: Worker;
   readonly port: MessagePort;
-  readonly bell: number;
-  /** Flows that are running on it: slots of its FIFO that are taken. */
-  occupancy: number;
+  readonly queue: DecoderQueue;
+  readonly profiler: DecoderProfiler;
+  /** Flows that live on it. */
+  flows: number;
   readonly waiting: Flow[];
   busyMs: number;
 }
@@ -47,6 +53,8 @@ export class Flow {
   running = false;
   over = false;
   readonly mark: number;
+  /** None of its bytes have arrived. */
+  isAwaited = true;
   readonly #streams: DecoderStreams;
   readonly #early: InputPiece[] = [];
 
@@ -68,6 +76,7 @@ export class Flow {
   arrived(bytes: number): void {
     const lines = bytes === this.spec.byteLength ? Math.ceil(bytes / LINE_BYTES) : Math.floor(bytes / LINE_BYTES);
     this.#streams.setMark(this, lines);
+    if (this.isAwaited && bytes > 0) this.#streams.begun(this);
   }
 
   /** Asks for the next segment. */
@@ -93,22 +102,25 @@ export class DecoderStreams {
   readonly #streams: Stream[] = [];
   readonly #flows = new Map<number, Flow>();
   readonly #freeMarks: number[] = [];
-  readonly #words: number;
-  readonly #wordBytes: number;
+  readonly #fetcher: FetcherRegisters;
   #nextFlow = 1;
   #failure: Error | undefined;
   #closing = false;
 
-  /** Starts `count` decoder threads on the pool. Throws RangeError when the pool can't hold the marks. */
-  constructor(pool: Pool, count: number, verifyChecksums: boolean) {
+  /** Starts the decoder threads of the control block at `control`. Throws RangeError for a block that is broken. */
+  constructor(pool: Pool, control: number, verifyChecksums: boolean) {
     this.#pool = pool;
-    this.#wordBytes = (FLOWS_MAX + count) * 4;
-    this.#words = pool.allocate(this.#wordBytes);
-    if (this.#words === 0) throw new RangeError(`the memory cap leaves no room for ${this.#wordBytes} bytes of marks`);
-    const first = this.#words >>> 2;
-    pool.i32.fill(0, first, first + FLOWS_MAX + count);
-    for (let k = FLOWS_MAX - 1; k >= 0; k--) this.#freeMarks.push(first + count + k);
-    for (let k = 0; k < count; k++) this.#streams.push(this.#start(first + k, verifyChecksums));
+    const block = readControlBlock(pool, control);
+    this.#fetcher = new FetcherRegisters(pool, block.fetcher);
+    this.#fetcher.reset();
+    const { firstMark, marks } = this.#fetcher;
+    for (let k = marks - 1; k >= 0; k--) this.#freeMarks.push(firstMark + k);
+    const words = registerWords(pool);
+    const profilers = block.decoders.map((decoder) => new DecoderProfiler(words, decoder, this.#fetcher));
+    for (const profiler of profilers) profiler.reset();
+    for (const [k, decoder] of block.decoders.entries()) {
+      this.#streams.push(this.#start(block, decoder, profilers[k]!, verifyChecksums));
+    }
   }
 
   get count(): number {
@@ -120,9 +132,20 @@ export class DecoderStreams {
     return this.#streams.map((stream) => stream.busyMs);
   }
 
-  #start(bell: number, verifyChecksums: boolean): Stream {
+  /** What each stream has at the moment: flows that live on it, slots that are taken, flows that wait for a slot. */
+  load(): { flows: number; running: number; waiting: number }[] {
+    return this.#streams.map(({ flows, queue, waiting }) => ({
+      flows,
+      running: queue.occupancy,
+      waiting: waiting.length,
+    }));
+  }
+
+  #start(block: ControlBlock, decoder: DecoderBounds, profiler: DecoderProfiler, verifyChecksums: boolean): Stream {
     const { port1, port2 } = new MessageChannel();
-    const start: StreamStart = { memory: this.#pool.memory, bell, verifyChecksums };
+    const { ordinal } = decoder;
+    const start: StreamStart = { memory: this.#pool.memory, control: block.start, ordinal, verifyChecksums };
+    const queue = new DecoderQueue(this.#pool, decoder);
     const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
     const worker = new Worker(new URL(`./decoder-worker.${extension}`, import.meta.url), {
       workerData: { port: port2, start },
@@ -132,7 +155,7 @@ export class DecoderStreams {
         maxOldGenerationSizeMb: DECODER_OLD_MEBIBYTES,
       },
     });
-    const stream: Stream = { worker, port: port1, bell, occupancy: 0, waiting: [], busyMs: 0 };
+    const stream: Stream = { worker, port: port1, queue, profiler, flows: 0, waiting: [], busyMs: 0 };
     port1.on('message', (message: FromStream) => this.#receive(stream, message));
     worker.on('error', (error) => this.#fail(error instanceof Error ? error : new Error(String(error))));
     worker.on('exit', (code) => {
@@ -149,16 +172,47 @@ export class DecoderStreams {
     const mark = this.#freeMarks.pop();
     if (mark === undefined) return undefined;
     Atomics.store(this.#pool.i32, mark, 0);
-    const flow = new Flow(this, this.#nextFlow++, spec, mark, events);
+    const flow = new Flow(this, this.#nextId(), spec, mark, events);
+    this.expect(1);
     if (this.#flows.size === 0) for (const stream of this.#streams) stream.port.ref();
     this.#flows.set(flow.id, flow);
     return flow;
+  }
+
+  /** A number that fits a slot and no open flow has. */
+  #nextId(): number {
+    do this.#nextFlow = (this.#nextFlow + 1) >>> 0;
+    while (this.#flows.has(this.#nextFlow));
+    return this.#nextFlow;
+  }
+
+  /** So many more (or fewer) chunks or row groups are on their way: what decoders without a flow are starved for. */
+  expect(change: number): void {
+    if (this.#fetcher.await(change)) this.#tellReason();
+  }
+
+  /** So many more (or fewer) scans wait for their consumer before they go on: decoders without a flow are stalled. */
+  hold(change: number): void {
+    if (this.#fetcher.hold(change)) this.#tellReason();
+  }
+
+  #tellReason(): void {
+    const { reason } = this.#fetcher;
+    for (const { profiler } of this.#streams) profiler.redirect(reason);
+  }
+
+  /** The flow's first bytes are there, or will never be. */
+  begun(flow: Flow): void {
+    if (!flow.isAwaited) return;
+    flow.isAwaited = false;
+    this.expect(-1);
   }
 
   enqueue(flow: Flow): void {
     if (flow.stream === undefined) {
       const stream = this.#leastLoaded();
       flow.stream = stream;
+      stream.flows++;
       this.post(stream, { kind: 'open', flow: flow.id, spec: flow.spec, mark: flow.mark });
       for (const piece of flow.takeEarly()) this.post(stream, { kind: 'piece', flow: flow.id, piece });
     }
@@ -168,35 +222,30 @@ export class DecoderStreams {
 
   #leastLoaded(): Stream {
     let best = this.#streams[0]!;
-    const load = (stream: Stream): number => stream.occupancy + stream.waiting.length;
+    const load = (stream: Stream): number => stream.queue.occupancy + stream.waiting.length;
     for (const stream of this.#streams) if (load(stream) < load(best)) best = stream;
     return best;
   }
 
   #fill(stream: Stream): void {
-    while (stream.occupancy < STREAM_FIFO_SLOTS) {
-      const flow = stream.waiting.shift();
-      if (flow === undefined) return;
-      if (flow.over) continue;
-      stream.occupancy++;
-      this.post(stream, { kind: 'run', flow: flow.id });
+    let pushed = false;
+    for (let flow = stream.waiting[0]; flow !== undefined; flow = stream.waiting[0]) {
+      if (!flow.over && !stream.queue.push(flow.id)) break;
+      pushed ||= !flow.over;
+      stream.waiting.shift();
     }
+    if (pushed) stream.queue.ring();
   }
 
   post(stream: Stream, message: ToStream): void {
     stream.port.postMessage(message);
-    this.#ring(stream);
+    stream.queue.ring();
   }
 
   setMark(flow: Flow, lines: number): void {
     if (flow.over) return;
     Atomics.store(this.#pool.i32, flow.mark, lines | 0);
-    if (flow.stream !== undefined && flow.running) this.#ring(flow.stream);
-  }
-
-  #ring(stream: Stream): void {
-    Atomics.add(this.#pool.i32, stream.bell, 1);
-    Atomics.notify(this.#pool.i32, stream.bell);
+    if (flow.stream !== undefined && flow.running) flow.stream.queue.ring();
   }
 
   closeFlow(flow: Flow): void {
@@ -216,7 +265,10 @@ export class DecoderStreams {
 
   #receive(stream: Stream, message: FromStream): void {
     const flow = this.#flows.get(message.flow);
-    if (flow === undefined) return;
+    if (flow === undefined) {
+      this.#fill(stream);
+      return;
+    }
     switch (message.kind) {
       case 'segment':
         this.#stopRunning(stream, flow, message.busyMs);
@@ -250,7 +302,6 @@ export class DecoderStreams {
   }
 
   #stopRunning(stream: Stream, flow: Flow, busyMs: number): void {
-    if (flow.running) stream.occupancy--;
     flow.running = false;
     flow.busyMs += busyMs;
     stream.busyMs += busyMs;
@@ -258,6 +309,8 @@ export class DecoderStreams {
 
   #retire(flow: Flow): void {
     flow.over = true;
+    if (flow.stream !== undefined) flow.stream.flows--;
+    this.begun(flow);
     this.#flows.delete(flow.id);
     this.#freeMarks.push(flow.mark);
     // an idle engine keeps no process alive
@@ -284,6 +337,5 @@ export class DecoderStreams {
     }
     await Promise.all(exits);
     for (const stream of this.#streams) stream.port.close();
-    this.#pool.free(this.#words, this.#wordBytes);
   }
 }
