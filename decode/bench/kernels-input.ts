@@ -27,6 +27,28 @@ export function snappyTokens(size: number, literal: [number, number], copy: [num
   return { block: Uint8Array.from([...head, ...body]), size: made };
 }
 
+/** LZ4 sequences of literals and a match, of the given lengths, to about `size` bytes. */
+export function lz4Sequences(size: number, literal: [number, number], match: [number, number]) {
+  const block: number[] = [];
+  const sequence = (literals: number, length: number): void => {
+    block.push((Math.min(15, literals) << 4) | Math.min(15, length));
+    if (literals >= 15) block.push(literals - 15);
+    block.push(...random.bytes(literals));
+  };
+  let made = 0;
+  while (made < size) {
+    const literals = made === 0 ? 8 : random.int(...literal);
+    const length = random.int(...match);
+    sequence(literals, length - 4);
+    const offset = Math.min(made + literals, random.chance(0.4) ? random.int(8, 2047) : random.int(8, 65535));
+    block.push(offset & 255, offset >> 8);
+    if (length >= 19) block.push(length - 19);
+    made += literals + length;
+  }
+  sequence(8, 0);
+  return { block: Uint8Array.from(block), size: made + 8 };
+}
+
 /** n values in bit-packed runs of `run` (a multiple of 8). */
 export function packedRuns(n: number, width: number, run: number, value: () => number): Uint8Array {
   const out: number[] = [];

@@ -6,9 +6,18 @@
  */
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { BYTES, DELTA, DELTA_BYTES, HYBRID, type Kernels, LEVELS, SNAPPY } from '../kernels/kernels.ts';
+import { BYTES, DELTA, DELTA_BYTES, HYBRID, type Kernels, LEVELS, LZ4, SNAPPY } from '../kernels/kernels.ts';
 import { loadKernels } from '../kernels/load.ts';
-import { bitmap, deltaBlocks, packedRuns, plainStrings, random, repeatedRuns, snappyTokens } from './kernels-input.ts';
+import {
+  bitmap,
+  deltaBlocks,
+  lz4Sequences,
+  packedRuns,
+  plainStrings,
+  random,
+  repeatedRuns,
+  snappyTokens,
+} from './kernels-input.ts';
 import { addNested } from './kernels-nested.ts';
 
 /** One figure: `run` makes `units` bytes (or values); an exception or a negative code ends the benchmark. */
@@ -57,6 +66,16 @@ function makeRows(n: number, memory: WebAssembly.Memory): Row[] {
     const state = { [SNAPPY.ip]: SRC, [SNAPPY.srcEnd]: end, [SNAPPY.dst]: OUT, [SNAPPY.op]: OUT };
     const full = { ...state, [SNAPPY.dstEnd]: OUT + size };
     add(`snappy ${name}`, size, put(block), (k) => k.snappy(begin(full), end));
+  }
+  for (const [name, literal, match] of [
+    ['int64', [0, 2], [6, 8]],
+    ['words', [0, 8], [4, 20]],
+    ['long', [0, 60], [4, 90]],
+  ] as [string, [number, number], [number, number]][]) {
+    const { block, size } = lz4Sequences(8 * n, literal, match);
+    const end = SRC + block.length;
+    const state = { [LZ4.ip]: SRC, [LZ4.srcEnd]: end, [LZ4.dst]: OUT, [LZ4.op]: OUT, [LZ4.dstEnd]: OUT + size };
+    add(`lz4 ${name}`, size, put(block), (k) => k.lz4(begin(state), end));
   }
 
   const runs = (

@@ -1,10 +1,9 @@
 /**
- * The codec seam: whole-page decompression for the codecs that have no kernel of ours. Snappy streams through a
- * kernel and is not here. Every implementation is a kept library; sizes are checked before and after, since a page's
- * declared size is the writer's word.
+ * The codec seam: whole-page decompression for the codecs that have no kernel of ours. Snappy and LZ4 have one and are
+ * not here. Every implementation is a kept library; sizes are checked before and after, since a page's declared size
+ * is the writer's word.
  */
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from 'node:zlib';
-import { uncompressSync } from 'lz4-napi';
 import { DecodeError } from '../errors.ts';
 import { Codec, nameOf } from '../format/enums.ts';
 import { GZIP_RATIO_MAX, LZ4_RATIO_MAX, SNAPPY_RATIO_MAX } from '../limits.ts';
@@ -17,9 +16,10 @@ const DECOMPRESS: Partial<Record<number, Decompress>> = {
   [Codec.GZIP]: (source, size) => gunzipSync(source, { maxOutputLength: Math.max(1, size) }),
   [Codec.BROTLI]: (source, size) => brotliDecompressSync(source, { maxOutputLength: Math.max(1, size) }),
   [Codec.ZSTD]: decompressZstdFrames,
-  [Codec.LZ4_RAW]: decompressLz4Block,
-  [Codec.LZ4]: decompressLz4,
 };
+
+/** Those that a kernel decompresses. */
+const KERNEL_CODECS: readonly number[] = [Codec.SNAPPY, Codec.LZ4_RAW, Codec.LZ4];
 
 /** Frames of a zstd page: writers make one, some one for each 128 KiB they were given; each costs a library call. */
 const ZSTD_FRAMES_MAX = 16384;
@@ -34,7 +34,7 @@ const RATIO_MAX: Partial<Record<number, number>> = {
 
 /** Throws UNSUPPORTED for a codec that this version does not read. */
 export function checkCodec(codec: number): void {
-  if (codec === Codec.UNCOMPRESSED || codec === Codec.SNAPPY || DECOMPRESS[codec] !== undefined) return;
+  if (codec === Codec.UNCOMPRESSED || KERNEL_CODECS.includes(codec) || DECOMPRESS[codec] !== undefined) return;
   throw new DecodeError('UNSUPPORTED', `codec ${nameOf(Codec, codec)} is not supported`, {
     expected: 'UNCOMPRESSED, SNAPPY, GZIP, BROTLI, ZSTD, LZ4 or LZ4_RAW',
   });
@@ -88,42 +88,6 @@ function decompressZstdFrames(source: Uint8Array, size: number): Uint8Array {
     at += Math.max(1, engine.bytesWritten);
   }
   return parts.length === 1 ? parts[0]! : Buffer.concat(parts, made);
-}
-
-/**
- * The deprecated LZ4: in the wild either Hadoop's frames (sizes of 4 bytes, big-endian, decompressed before
- * compressed, then a block, again and again) or a bare block. The frames are taken when all of their sizes agree.
- */
-function decompressLz4(source: Uint8Array, size: number): Uint8Array {
-  const view = new DataView(source.buffer, source.byteOffset, source.byteLength);
-  const frames: { readonly start: number; readonly end: number; readonly size: number }[] = [];
-  let total = 0;
-  let at = 0;
-  while (source.length - at >= 8 && total <= size) {
-    const frame = { start: at + 8, end: at + 8 + view.getUint32(at + 4), size: view.getUint32(at) };
-    if (frame.end > source.length || frame.size > (frame.end - frame.start) * LZ4_RATIO_MAX) break;
-    frames.push(frame);
-    total += frame.size;
-    at = frame.end;
-  }
-  if (at !== source.length || total !== size) return decompressLz4Block(source, size);
-  const out = new Uint8Array(size);
-  let filled = 0;
-  for (const frame of frames) {
-    const part = decompressLz4Block(source.subarray(frame.start, frame.end), frame.size);
-    if (part.length !== frame.size) throw new Error(`a frame of ${frame.size} bytes has ${part.length}`);
-    out.set(part, filled);
-    filled += part.length;
-  }
-  return out;
-}
-
-/** An LZ4 block; the library wants the size in front of it, and gives what there was when the size is too large. */
-function decompressLz4Block(source: Uint8Array, size: number): Uint8Array {
-  const framed = new Uint8Array(4 + source.length);
-  new DataView(framed.buffer).setUint32(0, size, true);
-  framed.set(source, 4);
-  return uncompressSync(framed);
 }
 
 function messageOf(error: unknown): string {

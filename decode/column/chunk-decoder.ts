@@ -24,7 +24,7 @@ import { NO_MEMORY, type PageContext, type PageValues } from './values/page-valu
 import { expandRoomBytes, Window, type WindowShape } from './window.ts';
 
 /** Kernel states of a decoder, in one slab: offsets in bytes. */
-const STATES = { snappy: 0, levels: 64, boolRuns: 128, bytes: 192, utf8: 256, delta: 320, size: 1088 } as const;
+const STATES = { block: 0, levels: 64, boolRuns: 128, bytes: 192, utf8: 256, delta: 320, size: 1088 } as const;
 
 /** Bytes: room for values that follow in later pages, beyond what the page at hand needs. */
 const DATA_AHEAD_BYTES_MAX = 4 << 20;
@@ -131,7 +131,7 @@ export class ChunkDecoder {
     if (this.#segment !== undefined) return 'segment';
     const at = this.#states;
     const result = nested.step({
-      snappy: at + STATES.snappy,
+      block: at + STATES.block,
       boolRuns: at + STATES.boolRuns,
       bytes: at + STATES.bytes,
       delta: at + STATES.delta,
@@ -156,7 +156,7 @@ export class ChunkDecoder {
       return 'end';
     }
     const states = { bytes: this.#states + STATES.bytes, utf8: this.#states + STATES.utf8 };
-    const page = this.#pages.next(this.#states + STATES.snappy, states, this.#place);
+    const page = this.#pages.next(this.#states + STATES.block, states, this.#place);
     if (page === 'input' || page === 'memory') return page;
     if (page.numValues > spec.numValues - this.#valuesDone) {
       page.close(false);

@@ -14,15 +14,15 @@ import { codecOf, DataPage, isBitPacked, levelWidth, type PageSections } from '.
 import { checkDictionaryPage, type Dictionary, type DictionaryStates, loadDictionary } from './dictionary.ts';
 import type { DecodeEnvironment } from './environment.ts';
 import { PageBody } from './page-body.ts';
-import { Section } from './section.ts';
+import { isStreamed, Section } from './section.ts';
 import type { ChunkSpec } from './spec.ts';
 import { readU32 } from './values/page-values.ts';
 
 /** Bytes: the first try at a header that lies across two pieces; doubled while it is cut. */
 const HEADER_TRY_BYTES = 4096;
 
-/** Bytes: a length preamble, a literal's tag and the length of V1 levels. */
-const SNAPPY_START_BYTES = 5 + 1 + 4;
+/** Bytes: Snappy's length preamble, a literal's tag and the length of V1 levels; LZ4 has less before the latter. */
+const BLOCK_START_BYTES = 5 + 1 + 4;
 
 /**
  * Where a page of `count` PLAIN values in `bytes` bytes may be decompressed to, so that they need no copy: an address
@@ -52,7 +52,7 @@ export class PageReader {
   }
 
   /** The next data page, opened; dictionary and index pages before it are dealt with on the way. */
-  next(snappyState: number, states: DictionaryStates, place: Place): DataPage | 'input' | 'memory' {
+  next(blockState: number, states: DictionaryStates, place: Place): DataPage | 'input' | 'memory' {
     if (this.#putBack !== undefined) {
       const page = this.#putBack;
       this.#putBack = undefined;
@@ -70,8 +70,8 @@ export class PageReader {
         if (this.#body === undefined) return 'memory';
         this.#body.advance();
         if (!this.#checksumHolds(header, this.#body)) return 'input';
-        if (isData) return this.#openData(header, this.#body, snappyState, place);
-        const result = this.#loadDictionary(header, this.#body, snappyState, states);
+        if (isData) return this.#openData(header, this.#body, blockState, place);
+        const result = this.#loadDictionary(header, this.#body, blockState, states);
         if (result !== undefined) return result;
       }
       this.#finishPage(end);
@@ -149,7 +149,7 @@ export class PageReader {
   #loadDictionary(
     header: PageHeader,
     body: PageBody,
-    snappyState: number,
+    blockState: number,
     states: DictionaryStates,
   ): 'input' | 'memory' | undefined {
     const { pool, kernels } = this.#environment;
@@ -162,7 +162,7 @@ export class PageReader {
       to: body.to,
       codec: spec.codec,
       size: header.uncompressedSize,
-      snappyState,
+      blockState,
     });
     const section = this.#dictionarySection;
     if (section === undefined) return 'memory';
@@ -175,7 +175,7 @@ export class PageReader {
     return undefined;
   }
 
-  #openData(header: PageHeader, body: PageBody, snappyState: number, place: Place): DataPage | 'memory' {
+  #openData(header: PageHeader, body: PageBody, blockState: number, place: Place): DataPage | 'memory' {
     const { pool, kernels } = this.#environment;
     const spec = this.#spec;
     const optional = spec.maxDefinitionLevel > 0;
@@ -186,7 +186,7 @@ export class PageReader {
     }
     const codec = codecOf(header, spec);
     const size = header.uncompressedSize - levelBytes;
-    const compressed = { body, from: body.from + levelBytes, to: body.to, codec, size, snappyState };
+    const compressed = { body, from: body.from + levelBytes, to: body.to, codec, size, blockState };
     const bitPacked = isBitPacked(header.definitionEncoding, spec.maxDefinitionLevel);
     const prefix = optional && !isV2 ? (bitPacked ? -1 : this.#levelPrefix(body, codec)) : 0;
     const placed = header.encoding === Encoding.PLAIN && this.#isPlaceable(codec, size, prefix);
@@ -199,7 +199,7 @@ export class PageReader {
     if (values === undefined) return 'memory';
     let sections: Omit<PageSections, 'body' | 'values'> | undefined;
     try {
-      sections = this.#levelSections(header, body, isV2 ? levelBytes : -1, snappyState);
+      sections = this.#levelSections(header, body, isV2 ? levelBytes : -1, blockState);
     } catch (error) {
       values.close();
       throw error;
@@ -218,7 +218,7 @@ export class PageReader {
     header: PageHeader,
     body: PageBody,
     v2Bytes: number,
-    snappyState: number,
+    blockState: number,
   ): Omit<PageSections, 'body' | 'values'> | undefined {
     const { pool, kernels } = this.#environment;
     if (v2Bytes >= 0) {
@@ -228,7 +228,7 @@ export class PageReader {
         to: body.from + v2Bytes,
         codec: Codec.UNCOMPRESSED,
         size: v2Bytes,
-        snappyState,
+        blockState,
       });
       return levels === undefined ? undefined : { levels, repetition: undefined, definition: undefined };
     }
@@ -260,19 +260,25 @@ export class PageReader {
     };
   }
 
-  /** Snappy alone: the library codecs make a buffer of their own, and plain bytes are copied from where they lie. */
+  /** The library codecs make a buffer of their own, and plain bytes are copied from where they lie. */
   #isPlaceable(codec: Codec, size: number, prefix: number): boolean {
-    return codec === Codec.SNAPPY && prefix >= 0 && prefix <= PLACED_PREFIX_BYTES_MAX && size > prefix;
+    return isStreamed(codec) && prefix >= 0 && prefix <= PLACED_PREFIX_BYTES_MAX && size > prefix;
   }
 
   /**
    * Bytes of the length and levels that a V1 page begins with, as far as its compressed bytes tell without
-   * decompressing: Snappy streams begin with a literal. -1 when they do not tell.
+   * decompressing: blocks begin with a literal. -1 when they do not tell.
    */
   #levelPrefix(body: PageBody, codec: Codec): number {
-    if (codec !== Codec.SNAPPY || body.arrived - body.from < SNAPPY_START_BYTES) return -1;
+    if (!isStreamed(codec) || body.arrived - body.from < BLOCK_START_BYTES) return -1;
     const { u8 } = this.#environment.pool;
     let at = body.address;
+    if (codec === Codec.LZ4_RAW) {
+      const literals = u8[at]! >>> 4;
+      const more = literals === 15 ? 1 : 0;
+      if (literals < 4 || (more === 1 && u8[at + 1] === 255)) return -1;
+      return 4 + readU32(this.#environment.pool, at + 1 + more);
+    }
     while (u8[at]! >= 0x80 && at < body.address + 5) at++;
     const tag = u8[at + 1]!;
     if ((tag & 3) !== 0 || tag >>> 2 < 3 || tag >>> 2 >= 60) return -1;

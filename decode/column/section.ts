@@ -1,12 +1,13 @@
 /**
  * One compressed run of a page's bytes and its decompressed form, both in the pool: a whole V1 or dictionary page, or
  * the values of a V2 page (its levels are a section without codec). It moves a mark: bytes [start, mark) are final,
- * though more input may still be on its way. Snappy and uncompressed sections move with every line that arrives; the
- * library codecs move once, when all of their input is there.
+ * though more input may still be on its way. Snappy, raw LZ4 and uncompressed sections move with every line that
+ * arrives; the library codecs and the old LZ4 move once, when all of their input is there.
  */
 import { checkRatio, decompressInto } from '../codec/codec.ts';
+import { eachLz4Block } from '../codec/lz4-frames.ts';
 import { DecodeError } from '../errors.ts';
-import { Codec } from '../format/enums.ts';
+import { Codec, nameOf } from '../format/enums.ts';
 import { DONE, type Kernels, SNAPPY } from '../kernels/kernels.ts';
 import type { Pool } from '../pool/pool.ts';
 import { kernelError } from './kernel-error.ts';
@@ -20,12 +21,17 @@ export interface SectionSource {
   readonly codec: Codec;
   /** Bytes that it declares to decompress to. */
   readonly size: number;
-  /** Address of SNAPPY.size zeroed or reusable state bytes. */
-  readonly snappyState: number;
+  /** Address of SNAPPY.size zeroed or reusable state bytes (LZ4 has the same). */
+  readonly blockState: number;
   /** Where to decompress to, when that is not a slab of its own: [target, target + size) is the caller's. */
   readonly target?: number;
   /** Bytes from `target` on that belong to somebody else: put back as they were when the section is closed. */
   readonly lent?: number;
+}
+
+/** True for codecs whose blocks a kernel decompresses as they arrive. */
+export function isStreamed(codec: Codec): boolean {
+  return codec === Codec.SNAPPY || codec === Codec.LZ4_RAW;
 }
 
 export class Section {
@@ -55,14 +61,8 @@ export class Section {
     this.mark = this.start;
     this.#lent = source.lent === undefined ? undefined : pool.u8.slice(target, target + source.lent);
     this.#finished = size === 0 && to === from;
-    if (source.codec === Codec.SNAPPY) {
-      const words = source.snappyState >>> 2;
-      pool.u32.fill(0, words, words + (SNAPPY.size >>> 2));
-      pool.u32[words + (SNAPPY.ip >>> 2)] = this.#compressed;
-      pool.u32[words + (SNAPPY.srcEnd >>> 2)] = this.#compressed + (to - from);
-      pool.u32[words + (SNAPPY.dst >>> 2)] = this.start;
-      pool.u32[words + (SNAPPY.op >>> 2)] = this.start;
-      pool.u32[words + (SNAPPY.dstEnd >>> 2)] = this.end;
+    if (isStreamed(source.codec)) {
+      this.#startBlock(this.#compressed, this.#compressed + (to - from), this.start, this.end);
     }
   }
 
@@ -101,22 +101,47 @@ export class Section {
     if (codec === Codec.UNCOMPRESSED) {
       this.mark = this.start + (arrived - from);
       this.#finished = arrived === to;
-    } else if (codec === Codec.SNAPPY) {
-      this.#advanceSnappy(this.#compressed + (arrived - from));
+    } else if (isStreamed(codec)) {
+      const code = this.#decodeBlock(this.#compressed + (arrived - from));
+      this.mark = this.#pool.u32[(this.#source.blockState + SNAPPY.op) >>> 2]!;
+      this.#finished = code === DONE;
     } else if (arrived === to) {
       const { u8 } = this.#pool;
       const bytes = u8.subarray(this.#compressed, this.#compressed + (to - from));
-      decompressInto(codec, bytes, u8.subarray(this.start, this.end));
+      if (codec === Codec.LZ4) this.#decodeLz4Blocks(bytes);
+      else decompressInto(codec, bytes, u8.subarray(this.start, this.end));
       this.mark = this.end;
       this.#finished = true;
     }
   }
 
-  #advanceSnappy(sourceMark: number): void {
-    const code = this.#kernels.snappy(this.#source.snappyState, sourceMark);
-    if (code < 0) throw kernelError('CODEC', code, 'SNAPPY page');
-    this.mark = this.#pool.u32[(this.#source.snappyState + SNAPPY.op) >>> 2]!;
-    this.#finished = code === DONE;
+  #decodeLz4Blocks(bytes: Uint8Array): void {
+    eachLz4Block(bytes, this.end - this.start, (start, end, outStart, outEnd) => {
+      const blockEnd = this.#compressed + end;
+      this.#startBlock(this.#compressed + start, blockEnd, this.start + outStart, this.start + outEnd);
+      this.#decodeBlock(blockEnd);
+    });
+  }
+
+  /** Sets up the kernel for the block in [from, to), which becomes [target, targetEnd). Addresses. */
+  #startBlock(from: number, to: number, target: number, targetEnd: number): void {
+    const { u32 } = this.#pool;
+    const words = this.#source.blockState >>> 2;
+    u32.fill(0, words, words + (SNAPPY.size >>> 2));
+    u32[words + (SNAPPY.ip >>> 2)] = from;
+    u32[words + (SNAPPY.srcEnd >>> 2)] = to;
+    u32[words + (SNAPPY.dst >>> 2)] = target;
+    u32[words + (SNAPPY.op >>> 2)] = target;
+    u32[words + (SNAPPY.dstEnd >>> 2)] = targetEnd;
+  }
+
+  /** DONE or NEED, which a block whose end is at the mark never does. */
+  #decodeBlock(mark: number): number {
+    const { codec, blockState } = this.#source;
+    const { snappy, lz4 } = this.#kernels;
+    const code = codec === Codec.SNAPPY ? snappy(blockState, mark) : lz4(blockState, mark);
+    if (code < 0) throw kernelError('CODEC', code, `${nameOf(Codec, codec)} page`);
+    return code;
   }
 
   close(): void {

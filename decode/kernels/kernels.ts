@@ -24,7 +24,7 @@ export const FULL = 2;
 export const E_TRUNC = -1;
 /** A declared length disagrees with the room or the page. */
 export const E_LENGTH = -2;
-/** Snappy copy before the start of the output, or offset 0. */
+/** A copy from before the start of the output, or offset 0. */
 export const E_OFFSET = -3;
 /** Bit width over the type's width. */
 export const E_WIDTH = -4;
@@ -41,6 +41,8 @@ export const E_VALUE = -9;
 
 /** Word offsets in bytes of each kernel's state; names as in the assembly sources. */
 export const SNAPPY = { ip: 0, srcEnd: 4, dst: 8, op: 12, dstEnd: 16, size: 40 } as const;
+/** The same words as Snappy's, so that both are set up alike. */
+export const LZ4 = { ip: 0, srcEnd: 4, dst: 8, op: 12, dstEnd: 16, size: 40 } as const;
 export const HYBRID = {
   ip: 0,
   srcEnd: 4,
@@ -119,6 +121,8 @@ export const DELTA_BYTES = {
 export interface Kernels {
   /** Snappy block; output exactly [dst, dstEnd). `op` in the state is the mark of finished output. */
   snappy(state: number, mark: number): number;
+  /** LZ4 block, likewise. It ends with literals, if only with none. */
+  lz4(state: number, mark: number): number;
   /** RLE / bit-packed hybrid to u32, u16, u8; values must be < limit. */
   hybridU32(state: number, mark: number): number;
   hybridU16(state: number, mark: number): number;

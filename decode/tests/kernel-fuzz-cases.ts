@@ -5,6 +5,7 @@ import { decodeSnappyBlock } from '../kernels/scalar/snappy-block.ts';
 import { compareCall, compareStream, type Pair, type Random } from './kernel-fuzz.ts';
 import { bitmaps, gather, joinStreams, spread, utf8 } from './kernel-fuzz-calls.ts';
 import { damage, makeDelta, makeHybrid, makeSnappy, u32Bytes } from './kernel-fuzz-input.ts';
+import { lz4 } from './kernel-fuzz-lz4.ts';
 import { bitPacked, decimals, int96, lengthsTotal, nested, nesting } from './kernel-fuzz-nested.ts';
 
 export type FuzzCase = (pair: Pair, random: Random) => void;
@@ -228,6 +229,7 @@ function deltaBytes(pair: Pair, random: Random): void {
 
 export const FUZZ_CASES: Record<string, FuzzCase> = {
   snappy,
+  lz4,
   hybrid,
   levelBitmap,
   bitmaps,

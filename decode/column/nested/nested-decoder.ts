@@ -36,7 +36,7 @@ interface OpenPage {
 
 /** Addresses of the kernel states that every column decoder has. */
 export interface SharedStates {
-  readonly snappy: number;
+  readonly block: number;
   readonly boolRuns: number;
   readonly bytes: number;
   readonly delta: number;
@@ -123,7 +123,7 @@ export class NestedPages {
       this.#finishing = true;
       return 'go';
     }
-    const page = this.#pages.next(states.snappy, states, () => 0);
+    const page = this.#pages.next(states.block, states, () => 0);
     if (page === 'input' || page === 'memory') return page;
     const left = spec.numValues - this.#entriesDone;
     if (page.numValues > left) {

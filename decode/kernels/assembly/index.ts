@@ -1,5 +1,6 @@
 // The kernel module: everything that kernels.ts lists, plus the end of its tables for build.ts to check.
 export * from "./snappy";
+export * from "./lz4";
 export * from "./hybrid";
 export * from "./levels";
 export * from "./bitmap";

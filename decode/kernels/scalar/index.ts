@@ -10,6 +10,7 @@ import { int96ToNanos, reverseDecimal, widenDecimal4, widenDecimal8 } from './de
 import { delta } from './delta.ts';
 import { gatherBytes, gatherOffsets, gatherWide } from './gather.ts';
 import { flushBits, hybrid, levelBitmap, putDict4, putDict8, putU8, putU16, putU32 } from './hybrid.ts';
+import { lz4 } from './lz4.ts';
 import { checkNesting, countRows, countSlots, findRow, nestedOffsets, nestedValidity } from './nested.ts';
 import { snappy } from './snappy.ts';
 import { deltaBytes, lengthsToOffsets, lengthsTotal, plainBytes } from './strings.ts';
@@ -21,6 +22,7 @@ export function scalarKernels(memory: WebAssembly.Memory): Kernels {
   const view = (): MemoryView => held.fresh();
   return {
     snappy: (state, mark) => snappy(view(), state, mark),
+    lz4: (state, mark) => lz4(view(), state, mark),
     hybridU32: (state, mark) => hybrid(view(), state, mark, 4, 2 ** 32, putU32),
     hybridU16: (state, mark) => hybrid(view(), state, mark, 2, 2 ** 16, putU16),
     hybridU8: (state, mark) => hybrid(view(), state, mark, 1, 2 ** 8, putU8),
