@@ -36,12 +36,15 @@ export const COMMANDS = {
   serve: {
     name: 'serve',
     operands: '<dir...>',
-    summary: 'Serve the Parquet files below folders to other machines',
+    summary: 'Serve the Parquet files below folders, or of packed files, to other machines',
     options: [
       'listen',
       'http',
       'all',
+      'pin',
       'align',
+      'watch',
+      'watchInterval',
       'insecureListen',
       'maxConnections',
       'maxOutstanding',
@@ -55,6 +58,19 @@ export const COMMANDS = {
     examples: [
       ['qanat serve /data/lake', 'on 127.0.0.1:7400; one JSON line when ready'],
       ['qanat serve ./a ./b --listen 127.0.0.1:0 --http none', 'two folders, as a/… and b/…, on a free port'],
+      ['qanat serve /data/lake --watch', 'new and rewritten files too, soon after they are there'],
+      ['qanat serve lake.qanat --pin 8GiB', 'what qanat pack has written, kept in memory'],
+    ],
+  },
+  pack: {
+    name: 'pack',
+    operands: '<dir...>',
+    summary: 'Write what serve would serve as one file, for any place that holds files',
+    options: ['output', 'all', 'align', 'json', 'debug'],
+    examples: [
+      ['qanat pack /data/lake -o lake.qanat', 'the Parquet files of a folder, under their paths in it'],
+      ['qanat pack ./a ./b -o both.qanat --align 4KiB', 'two folders, as a/… and b/…, on borders of pages'],
+      ["qanat scan 'lake.qanat!/2024/*.parquet'", 'what is in it, as any other location'],
     ],
   },
   ls: {

@@ -9,7 +9,7 @@ import { EXIT, type ExitCode, exitCodeOf, isExpected } from './exit-codes.ts';
 import { commandPage, programPage } from './help/page.ts';
 import { pageText } from './help/text.ts';
 import { HELP_COLUMNS_DEFAULT } from './limits.ts';
-import { flagOf, OPTIONS, type OptionName, type OptionSpec, specOf, variableOf } from './options.ts';
+import { flagOf, OPTIONS, type OptionName, type OptionSpec, specOf, valueForm, variableOf } from './options.ts';
 import { printable } from './output/printable.ts';
 
 type Run = (context: CommandContext) => Promise<void>;
@@ -20,6 +20,7 @@ type Given = Omit<CommandContext, 'interruption'>;
 /** Commands are loaded when they are run: help should not wait for engines. */
 const RUN: Readonly<Record<CommandName, () => Promise<Run>>> = {
   serve: async () => (await import('./commands/serve.ts')).serve,
+  pack: async () => (await import('./commands/pack.ts')).pack,
   ls: async () => (await import('./commands/ls.ts')).ls,
   inspect: async () => (await import('./commands/inspect.ts')).inspect,
   scan: async () => (await import('./commands/scan.ts')).scan,
@@ -41,7 +42,7 @@ export async function main(args: readonly string[]): Promise<ExitCode> {
     exitCode = await runCommand(name, given);
   });
   try {
-    await program.parseAsync(args, { from: 'user' });
+    await program.parseAsync(withPresets(args), { from: 'user' });
   } catch (error) {
     if (error instanceof CommanderError) exitCode = error.exitCode === 0 ? EXIT.OK : EXIT.USAGE;
     else {
@@ -136,11 +137,31 @@ function helpText(name: string): string {
 function commanderOptions(name: OptionName): Option[] {
   const spec = specOf(name);
   const short = spec.short === undefined ? '' : `-${spec.short}, `;
-  const value = spec.argument === undefined ? '' : ` <${spec.argument}>`;
+  const value = valueForm(spec);
   const option = new Option(`${short}${flagOf(name)}${value}`);
   if (spec.argument !== undefined) option.argParser((text, previous) => parseFor(spec, text, previous));
+  if (spec.preset !== undefined) option.preset(spec.preset);
   if (spec.negatable !== true) return [option];
   return [option, new Option(`--no-${flagOf(name).slice(2)}`)];
+}
+
+/** An option that may stand without its value does not take what makes no sense as one: it may be an operand. */
+function withPresets(args: readonly string[]): string[] {
+  const names = Object.keys(OPTIONS) as OptionName[];
+  const presets = new Map(
+    names.filter((name) => specOf(name).preset !== undefined).map((name) => [flagOf(name), name]),
+  );
+  return args.map((arg, k) => {
+    const name = presets.get(arg);
+    const next = args[k + 1];
+    if (name === undefined || next === undefined || args.slice(0, k).includes('--')) return arg;
+    try {
+      specOf(name).parse(next);
+      return arg;
+    } catch {
+      return `${arg}=${specOf(name).preset}`;
+    }
+  });
 }
 
 function parseFor(spec: OptionSpec<unknown>, text: string, previous: unknown): unknown {

@@ -37,6 +37,8 @@ export interface OptionSpec<T> {
   readonly takes?: 'file' | 'folder';
   /** A switch that also has a --no- form. */
   readonly negatable?: boolean;
+  /** The value that it has when none is given with it. */
+  readonly preset?: string;
   /** The value of a text; `previous` is there when an option is given again. */
   readonly parse: (text: string, previous?: T) => T;
   /** What holds when it is not given, in words. */
@@ -74,11 +76,32 @@ export const OPTIONS = {
     without: 'none; daemon 127.0.0.1:7490',
     meaning: 'Address for HTTP while it runs: `/metrics`, `/healthz`, `/readyz`; port 0 takes a free one',
   },
-  all: toggle('Serve every file, not only `*.parquet`, `*.parq` and `*.pq` (in any letter case, hidden ones not)'),
+  all: toggle(
+    'Serve or pack every file, not only `*.parquet`, `*.parq` and `*.pq` (in any letter case, hidden ones not)',
+  ),
+  pin: {
+    argument: 'bytes',
+    preset: 'auto',
+    parse: orAuto(bytesFrom(1, Number.MAX_SAFE_INTEGER)),
+    without: 'off; alone, three quarters of the free memory',
+    meaning:
+      'Keep all files in memory, in at most so much of it, and do not start when they do not fit. They are then served ' +
+      'as they were when they were read, whatever happens to them on disk',
+  },
   align: {
     ...bytes(64, 2 ** 21),
     without: '64 B',
-    meaning: 'Alignment of files in the region, a power of two',
+    meaning: 'Alignment of files in the region, or the packed file, a power of two',
+  },
+  watch: toggle(
+    'Publish by itself what changes in the folders, after 200 ms of quiet, or 5 s if there is none. Where the system ' +
+      'does not tell of changes it looks every 2 s; for what systems never tell, every minute in any case',
+  ),
+  watchInterval: {
+    argument: 'time',
+    parse: parseDuration,
+    without: '1m, or 2s where the system does not tell of changes',
+    meaning: '`--watch`, and look at the folders so often in any case',
   },
   insecureListen: toggle('Allow an address that other machines reach, although there is no authentication yet'),
   maxConnections: {
@@ -147,7 +170,7 @@ export const OPTIONS = {
     argument: 'file',
     takes: 'file',
     parse: (text: string): string => text,
-    without: 'standard output',
+    without: 'standard output; `pack` needs one',
     meaning: 'File to write, complete or not at all; `-` is standard output',
   },
   explain: toggle("Print the plan of the first file, all of it with `--json`; reads nothing but that file's footer"),
@@ -232,6 +255,12 @@ export type OptionOrigins = { readonly [K in OptionName]?: 'flag' | 'variable' }
 
 export function specOf(name: OptionName): OptionSpec<unknown> {
   return OPTIONS[name] as OptionSpec<unknown>;
+}
+
+/** ` <bytes>`, ` [bytes]` when it may be left out, or nothing for a switch. */
+export function valueForm({ argument, preset }: OptionSpec<unknown>): string {
+  if (argument === undefined) return '';
+  return preset === undefined ? ` <${argument}>` : ` [${argument}]`;
 }
 
 /** `--max-gap` */

@@ -18,8 +18,15 @@ import {
 } from './protocol/index.ts';
 import type { ServedFile } from './region.ts';
 
+/** Packed files that have been read, by their paths on this machine: one that has not changed is not read again. */
+export type KnownPacks = Map<string, readonly ServedFile[]>;
+
 /** Reads the directory of a packed file. `shown` is what people call it. Throws ServeError PACKED, CHANGED or ROOT. */
-export async function readPackedRoot(localPath: string, shown: string): Promise<ServedFile[]> {
+export async function readPackedRoot(
+  localPath: string,
+  shown: string,
+  known: KnownPacks = new Map(),
+): Promise<readonly ServedFile[]> {
   const handle = await open(localPath, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(
     (cause) => {
       throw new ServeError('ROOT', `${shown} can't be opened: ${(cause as Error).message}`, { cause });
@@ -27,14 +34,18 @@ export async function readPackedRoot(localPath: string, shown: string): Promise<
   );
   try {
     const version = await handle.stat({ bigint: true });
+    const before = known.get(localPath);
+    if (before?.[0] !== undefined && sameVersion(before[0].store.version, version)) return before;
     const directory = await readDirectory(handle, Number(version.size));
     if (!sameVersion(version, await handle.stat({ bigint: true }))) {
       throw new ServeError('CHANGED', `${shown} changed while it was read`);
     }
     const store = { localPath, version };
-    return directory.entries.map(({ path, offset, length, etag, modifiedMs }) => {
+    const files = directory.entries.map(({ path, offset, length, etag, modifiedMs }) => {
       return { path, length, etag, modifiedMs, store, start: directory.dataStart + offset };
     });
+    known.set(localPath, files);
+    return files;
   } catch (cause) {
     if (isProtocolError(cause)) throw new ServeError('PACKED', `${shown}: ${packedFault(cause)}`, { cause });
     if (cause instanceof ServeError) throw cause;

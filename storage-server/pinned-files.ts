@@ -84,7 +84,7 @@ export class PinnedFiles {
     if (needed > options.budgetBytes) {
       throw new ServeError(
         'PIN',
-        `needs ${needed} bytes of memory for ${wanted.size} files, the budget is ${options.budgetBytes}`,
+        `to pin ${wanted.size} files needs ${inWords(needed)} of memory, the budget is ${inWords(options.budgetBytes)}`,
       );
     }
     const places = new Map<string, Place>();
@@ -123,6 +123,10 @@ export class PinnedFiles {
   }
 }
 
+function inWords(bytes: number): string {
+  return `${(bytes / 2 ** 20).toFixed(1)} MiB (${bytes} bytes)`;
+}
+
 function bytesOf(files: Iterable<ServedFile>): number {
   let bytes = 0;
   for (const { length } of files) bytes += length;
@@ -133,7 +137,7 @@ function allocate(bytes: number, chunkBytes: number): Arena {
   try {
     return new Arena(bytes, chunkBytes);
   } catch (cause) {
-    throw new ServeError('PIN', `this machine does not give ${bytes} bytes of memory`, { cause });
+    throw new ServeError('PIN', `this machine does not give ${inWords(bytes)} of memory to pin files`, { cause });
   }
 }
 

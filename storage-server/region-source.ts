@@ -1,5 +1,9 @@
 /** Where a region comes from: looked at when the server starts and each time it is to publish. */
 import { ServeError } from './errors.ts';
+import { STORES_READING_MAX } from './limits.ts';
+import { OpenFiles } from './open-files.ts';
+import type { KnownPacks } from './packed-root.ts';
+import { PinnedFiles } from './pinned-files.ts';
 import { ALIGN_BYTES_MIN, ProtocolError, sameVersion } from './protocol/index.ts';
 import { Region, type ServedFile } from './region.ts';
 import { type OnPlace, type Skipped, scanRoots } from './scan-roots.ts';
@@ -15,14 +19,25 @@ export interface RegionSource {
   load(previous: Region | undefined, onPlace: OnPlace): Promise<LoadedRegion>;
 }
 
+/** How files are kept in memory instead of being read when they are asked for. */
+export interface Pinning {
+  /** Bytes of memory at most; files that do not fit are not served at all. */
+  readonly budgetBytes: number;
+  /** Bytes that are in memory, and that will be. */
+  readonly onProgress?: (bytes: number, bytesTotal: number) => void;
+  /** Gives up. */
+  readonly signal?: AbortSignal;
+}
+
 /** The files below some roots. Those that have not changed are the same objects in the next region. */
 export function rootsSource(
   roots: readonly string[],
-  { all = false, alignBytes = ALIGN_BYTES_MIN }: { all?: boolean; alignBytes?: number },
+  { all = false, alignBytes = ALIGN_BYTES_MIN, pin }: { all?: boolean; alignBytes?: number; pin?: Pinning },
 ): RegionSource {
+  const packs: KnownPacks = new Map();
   return {
     async load(previous, onPlace) {
-      const { files: found, skipped } = await scanRoots(roots, { all, onPlace });
+      const { files: found, skipped } = await scanRoots(roots, { all, onPlace, packs });
       const known = new Map<string, ServedFile>();
       for (const file of previous?.files ?? []) known.set(file.path, file);
       let kept = 0;
@@ -34,14 +49,24 @@ export function rootsSource(
         return same ? old : file;
       });
       if (previous !== undefined && kept === files.length && kept === known.size) return { region: previous, skipped };
-      return { region: makeRegion(files, alignBytes), skipped };
+      const pinned = pin === undefined ? undefined : await loadPinned(files, pin, previous);
+      return { region: makeRegion(files, alignBytes, pinned), skipped };
     },
   };
 }
 
-function makeRegion(files: readonly ServedFile[], alignBytes: number): Region {
+async function loadPinned(files: readonly ServedFile[], pin: Pinning, previous: Region | undefined) {
+  const openFiles = new OpenFiles(STORES_READING_MAX);
   try {
-    return new Region(files, alignBytes);
+    return await PinnedFiles.load(files, { ...pin, openFiles, previous: previous?.pinned });
+  } finally {
+    openFiles.close();
+  }
+}
+
+function makeRegion(files: readonly ServedFile[], alignBytes: number, pinned?: PinnedFiles): Region {
+  try {
+    return new Region(files, alignBytes, pinned);
   } catch (cause) {
     if (cause instanceof ProtocolError) throw new ServeError('LIMIT', cause.message, { cause });
     throw cause;

@@ -43,7 +43,8 @@ export class Region {
   readonly #prefix: Uint8Array;
   /** Files that have bytes, by address; starts are region addresses. */
   readonly #files: ServedFile[] = [];
-  readonly #pinned: PinnedFiles | undefined;
+  /** The memory that holds all files, when they are pinned. */
+  readonly pinned: PinnedFiles | undefined;
   readonly #entries: DirectoryEntry[] = [];
   readonly #starts: Float64Array;
 
@@ -54,7 +55,7 @@ export class Region {
     this.rkey = randomInt(1, 2 ** 32);
     this.files = files;
     const byPath = new Map(files.map((file) => [file.path, file]));
-    this.#pinned = pinned;
+    this.pinned = pinned;
     const { directory, prefix } = planDirectory(this.generation, alignBytes, files);
     this.directory = directory;
     this.length = directory.regionLength;
@@ -75,7 +76,7 @@ export class Region {
 
   /** Whether no byte of it has to be read from storage. */
   get inMemory(): boolean {
-    return this.#pinned !== undefined;
+    return this.pinned !== undefined;
   }
 
   /** Visits the pieces of a range that `holds` has accepted. */
@@ -93,8 +94,8 @@ export class Region {
         const start = this.#starts[i]!;
         const stop = Math.min(end, start + this.#entries[i]!.length);
         if (at < stop) {
-          if (this.#pinned === undefined) visitor.file(this.#files[i]!, at - start, stop - at);
-          else this.#pinned.visit(this.#files[i]!, at - start, stop - at, visitor);
+          if (this.pinned === undefined) visitor.file(this.#files[i]!, at - start, stop - at);
+          else this.pinned.visit(this.#files[i]!, at - start, stop - at, visitor);
           at = stop;
         }
       }

@@ -7,7 +7,7 @@ import { constants, type Dirent } from 'node:fs';
 import { access, readdir, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, resolve, sep } from 'node:path';
 import { ServeError } from './errors.ts';
-import { readPackedRoot } from './packed-root.ts';
+import { type KnownPacks, readPackedRoot } from './packed-root.ts';
 import {
   checkPath,
   DIRECTORY_ENTRIES_MAX,
@@ -41,7 +41,7 @@ const FOLDERS_DEEP_MAX = 64;
  */
 export async function scanRoots(
   roots: readonly string[],
-  options: { all: boolean; onPlace?: OnPlace },
+  options: { all: boolean; onPlace?: OnPlace; packs?: KnownPacks },
 ): Promise<ScannedRoots> {
   if (roots.length === 0) throw new ServeError('ROOT', 'nothing to serve');
   const names = new Map<string, string>();
@@ -69,7 +69,7 @@ export async function scanRoots(
       scan.root = resolved.path;
       await scan.folder(resolved.path, roots.length === 1 ? '' : `${name}/`, [resolved.path]);
     } else if (isPackedPath(name)) {
-      await scan.packed(resolved.path, root);
+      scan.packed(await readPackedRoot(resolved.path, root, options.packs));
     } else {
       await scan.file(resolved.path, name);
     }
@@ -191,9 +191,9 @@ class Scan {
     this.#checkCount();
   }
 
-  /** The files of a packed region; `shown` is what people call it. */
-  async packed(localPath: string, shown: string): Promise<void> {
-    for (const file of await readPackedRoot(localPath, shown)) this.files.push(file);
+  /** The files of a packed region. */
+  packed(files: readonly ServedFile[]): void {
+    for (const file of files) this.files.push(file);
     this.#checkCount();
   }
 

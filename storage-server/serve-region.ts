@@ -7,7 +7,7 @@ import { Publisher, type PublishOutcome } from './publisher.ts';
 import { QueuePairServer } from './queue-pair-server.ts';
 import type { Region } from './region.ts';
 import { RegionHolder } from './region-holder.ts';
-import { rootsSource } from './region-source.ts';
+import { type Pinning, rootsSource } from './region-source.ts';
 import { RootWatcher } from './root-watcher.ts';
 import type { Skipped } from './scan-roots.ts';
 import { serverCollector } from './server-metrics.ts';
@@ -23,6 +23,8 @@ export interface ServeOptions {
   readonly all?: boolean;
   /** Publish changes of the roots by itself, looking at them at least every `intervalMs`. */
   readonly watch?: { readonly intervalMs?: number };
+  /** Keep all files in memory. */
+  readonly pin?: Pinning;
   readonly limits?: Partial<ServerLimits>;
   /** Told of connections that are refused, dropped or fail, of files that are skipped, and of publications. */
   readonly log?: (event: string, peer: string, detail: string) => void;
@@ -36,6 +38,8 @@ export interface ServedRegion {
   /** Bytes of all files. */
   readonly fileBytes: number;
   readonly regionBytes: number;
+  /** Bytes of memory that files are pinned in. */
+  readonly pinnedBytes: number;
   readonly skipped: readonly Skipped[];
 }
 
@@ -68,7 +72,7 @@ export async function serveRegion(options: ServeOptions): Promise<RunningServer>
   try {
     watcher?.beginLook();
     const first = await source.load(undefined, watcher?.onPlace ?? (() => {}));
-    for (const { path, reason } of first.skipped) log('skipped', '', `${path}: ${reason}`);
+    tellSkipped(first.skipped, [], log);
     const holder = new RegionHolder(first.region, counters);
     const server = new QueuePairServer(holder, limits, counters, log);
     const address = await server.listen(options.listen.host, options.listen.port);
@@ -101,6 +105,7 @@ function summary(region: Region, skipped: readonly Skipped[]): ServedRegion {
     files: entries.length,
     fileBytes: entries.reduce((sum, entry) => sum + entry.length, 0),
     regionBytes: region.length,
+    pinnedBytes: region.pinned?.bytes ?? 0,
     skipped,
   };
 }

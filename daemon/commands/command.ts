@@ -60,6 +60,12 @@ function tellSkipped(lines: readonly string[]): void {
   if (more > 0) process.stderr.write(`skipped: ${formatCount(more)} more\n`);
 }
 
+/** `--align`. Throws CommandError USAGE. */
+export function checkedAlign({ align }: OptionValues): number | undefined {
+  if (align === undefined || Number.isInteger(Math.log2(align))) return align;
+  throw new CommandError('USAGE', `--align ${align}: expected a power of two`);
+}
+
 /** One JSON value on a line of its own. */
 export async function printJson(value: unknown): Promise<void> {
   await writeStdout(`${JSON.stringify(value)}\n`);

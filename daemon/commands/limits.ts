@@ -24,5 +24,8 @@ export const SKIPPED_SHOWN_MAX = 20;
 /** Row groups that `inspect` lists without --json. */
 export const ROW_GROUPS_SHOWN_MAX = 20;
 
+/** Part of the memory that is free which `serve --pin` may take when it is not told how much: the rest is for others. */
+export const PIN_MEMORY_SHARE = 0.75;
+
 /** Milliseconds for a server that the demo starts to be ready: its Node has to start, too. */
 export const SERVER_READY_MS = 20_000;

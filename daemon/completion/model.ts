@@ -61,7 +61,8 @@ function optionsOf(name: OptionName): CompletedOption[] {
   const spec = specOf(name);
   const flags = [...(spec.short === undefined ? [] : [`-${spec.short}`]), flagOf(name)];
   const meaning = plain(spec.meaning);
-  if (spec.argument !== undefined) {
+  // one that may stand alone is offered as it stands
+  if (spec.argument !== undefined && spec.preset === undefined) {
     return [{ flags, argument: spec.argument, value: spec.choices ?? spec.takes ?? 'nothing', meaning }];
   }
   const option: CompletedOption = { flags, value: 'nothing', meaning };

@@ -24,9 +24,9 @@ export type Shell = (typeof SHELLS)[number];
 
 const LOCATION: OperandManual = {
   meaning:
-    '`rdma://host:port/path` (port 7400 when none is given), `file:///path` or a local path. The path is a file, a ' +
-    'folder (every Parquet file below, by its name) or a glob: `*`, `?`, `**`, `[a-z]`, `{a,b}`. Quote globs, or the ' +
-    'shell expands them. In URLs `%xx` stands for a character that means just itself',
+    '`rdma://host:port/path` (port 7400 when none is given), `file:///path` or a local path; `lake.qanat!/path` leads ' +
+    'into a packed file. The path is a file, a folder (every Parquet file below, by its name) or a glob: `*`, `?`, ' +
+    '`**`, `[a-z]`, `{a,b}`. Quote globs, or the shell expands them. In URLs `%xx` stands for a character that means just itself',
   kind: 'location',
 };
 
@@ -45,8 +45,28 @@ export const MANUAL: Readonly<Record<CommandName, CommandManual>> = {
       'There is no authentication and no encryption. An address that other machines reach therefore needs ' +
         '`--insecure-listen`, and a network that only trusted machines are in.',
     ],
-    operands: [{ meaning: 'Folders whose files are served, also those in folders below', kind: 'folder' }],
-    seeAlso: ['ls', 'scan', 'demo'],
+    operands: [
+      {
+        meaning:
+          'Folders whose files are served, also those in folders below; packed files (`qanat pack`), whose files are ' +
+          'served under the paths that they were packed with; single files',
+        kind: 'file',
+      },
+    ],
+    seeAlso: ['pack', 'ls', 'scan', 'demo'],
+  },
+  pack: {
+    description: [
+      'Writes the files below folders as one file, laid out as `qanat serve` serves them: the size of a directory, the ' +
+        'directory, the files on borders of `--align`. `qanat serve` serves it, and any location can lead into it: ' +
+        '`lake.qanat!/path`, `file:///data/lake.qanat!/path`, and `lake.qanat` alone for all of it. In a shell the `!` ' +
+        'needs single quotes.',
+      'The name ends in `.qanat`, and appears when the file is complete and safely on disk. What is interrupted leaves ' +
+        'nothing; what a crash leaves is removed by the next run for the same file.',
+      'A file that changes while it is packed is an error that names it.',
+    ],
+    operands: [{ meaning: 'Folders, files and packed files, as `qanat serve` takes them', kind: 'file' }],
+    seeAlso: ['serve', 'ls', 'scan'],
   },
   ls: {
     description: [

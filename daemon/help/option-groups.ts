@@ -19,6 +19,7 @@ export const GROUP_OF: Readonly<Record<OptionName, GroupName>> = {
   listen: 'serving',
   http: 'serving',
   all: 'serving',
+  pin: 'serving',
   config: 'serving',
   source: 'serving',
   allowLocations: 'serving',

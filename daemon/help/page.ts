@@ -4,7 +4,7 @@
  */
 import { COMMANDS, type CommandName, type CommandSpec } from '../command-table.ts';
 import { EXIT_CODE_MEANINGS } from '../exit-codes.ts';
-import { flagOf, type OptionName, specOf, variableOf } from '../options.ts';
+import { flagOf, type OptionName, specOf, valueForm, variableOf } from '../options.ts';
 import { MANUAL } from './manual.ts';
 import { GROUP_OF, GROUP_TITLES, type GroupName } from './option-groups.ts';
 
@@ -108,7 +108,7 @@ export function operandsOf(spec: CommandSpec): string[] {
 /** All forms of an option: `-o, --output <file>`. */
 export function optionForms(name: OptionName): string[] {
   const spec = specOf(name);
-  const value = spec.argument === undefined ? '' : ` <${spec.argument}>`;
+  const value = valueForm(spec);
   return [
     ...(spec.short === undefined ? [] : [`-${spec.short}`]),
     `${flagOf(name)}${value}`,
