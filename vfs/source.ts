@@ -107,6 +107,14 @@ export class Source {
     return formatLocation(this.location, this.#inLocation(path) ?? path);
   }
 
+  /** A file's path within the folder that the location names, or that its wildcards begin in. */
+  pathWithin(path: string): string {
+    const name = this.#inLocation(path) ?? path;
+    const { verbatim, prefix } = this.location.glob;
+    const folder = name.startsWith(`${verbatim}/`) ? `${verbatim}/` : prefix;
+    return name.startsWith(folder) ? name.slice(folder.length) : name;
+  }
+
   /** A file's path for people: as the server has it, or as the working folder or the root of this machine does. */
   shown(path: string): string {
     return this.#shownName(this.#inLocation(path) ?? path);

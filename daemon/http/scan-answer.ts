@@ -4,8 +4,9 @@
  * for the end of a stream. When the client goes away the scan ends, and what it had in memory goes back to the pool.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { FetchError } from '../../fetcher/index.ts';
-import { parseGlob, parseLocation } from '../../vfs/index.ts';
+import { FetchError, type FileVersion } from '../../fetcher/index.ts';
+import { parseGlob, parseLocation, type Source } from '../../vfs/index.ts';
+import { formatCounted } from '../argument.ts';
 import { CommandError } from '../errors.ts';
 import { ArrowStreamSink } from '../output/arrow-stream.ts';
 import { Scan } from '../scan/scan.ts';
@@ -126,7 +127,7 @@ async function leaseFor(
   return sources.borrow(location!, { ...settings, location: location!, folder: '/' });
 }
 
-function scanOptions(body: ScanBody, { config }: SourceLease) {
+function scanOptions(body: ScanBody, { config, source }: SourceLease) {
   const { columns, limit, batchRows, preserveOrder, dictionary, path } = body;
   return {
     prefetchDepth: body.prefetchDepth ?? config.prefetchDepth,
@@ -136,15 +137,22 @@ function scanOptions(body: ScanBody, { config }: SourceLease) {
     ...(batchRows === undefined ? {} : { batchRows }),
     ...(preserveOrder === undefined ? {} : { preserveOrder }),
     ...(dictionary === undefined ? {} : { dictionary }),
-    ...(path === undefined ? {} : { files: filesAt(path) }),
+    ...(path === undefined ? {} : { files: (files: readonly FileVersion[]) => filesAt(path, files, source) }),
   };
 }
 
-/** Which of a source's files a path means: the one of that name, those of that folder, those that a glob matches. */
-function filesAt(path: string): (file: string) => boolean {
+/** Those of a source's files that a path means: the one of that name, those of that folder, those that a glob matches. */
+function filesAt(path: string, files: readonly FileVersion[], source: Source): readonly FileVersion[] {
   const name = path.replace(/^\/+|\/+$/g, '');
-  if (name === '')
-    throw new FetchError('BAD_URL', 'the path is empty; without "path" all files of the source are read');
   const glob = parseGlob(name);
-  return (file) => file === name || file.startsWith(`${name}/`) || glob.matches(file);
+  const found = files.filter((file) => {
+    const within = source.pathWithin(file.path);
+    return within === name || within.startsWith(`${name}/`) || glob.matches(within);
+  });
+  if (found.length > 0) return found;
+  const what = `no file of the source is ${JSON.stringify(path)}`;
+  throw new FetchError(
+    'NOT_FOUND',
+    `${what}; it has ${formatCounted(files.length, 'file')}, /v1/sources/{name}/files lists them`,
+  );
 }

@@ -30,8 +30,8 @@ import type { Batch } from './segments.ts';
 export interface ScanOptions {
   /** Names of columns, in the order wanted; all when absent. */
   readonly columns?: readonly string[];
-  /** Which of the source's files are read, by their paths in it; all when absent. */
-  readonly files?: (path: string) => boolean;
+  /** Chooses among the source's files, which come in byte order of their paths; all of them when absent. */
+  readonly files?: (files: readonly FileVersion[]) => readonly FileVersion[];
   /** Rows at most. */
   readonly limit?: number;
   /** Rows of a batch at most; chosen by the memory when absent. */
@@ -167,11 +167,10 @@ export class Scan {
   }
 }
 
-function chosenFiles(files: readonly FileVersion[], { files: isWanted }: ScanOptions): readonly FileVersion[] {
-  if (isWanted === undefined) return files;
-  const chosen = files.filter(({ path }) => isWanted(path));
-  if (chosen.length > 0) return chosen;
-  throw new FetchError('NOT_FOUND', `none of the ${files.length} files of the source is chosen`);
+function chosenFiles(files: readonly FileVersion[], { files: choose }: ScanOptions): readonly FileVersion[] {
+  const chosen = choose?.(files) ?? files;
+  if (chosen.length === 0) throw new FetchError('NOT_FOUND', 'none of the files of the source was chosen');
+  return chosen;
 }
 
 /** The promise, or CANCELLED as soon as the signal says so; what was under way then ends by its own timers. */
