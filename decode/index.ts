@@ -34,6 +34,8 @@ export type {
   TimeUnit,
 } from './format/metadata.ts';
 export { parseFooter, parseTail } from './format/parse-footer.ts';
+export { type PlainChunk, type PlainPage, planPlainChunk } from './format/plain-pages.ts';
+export { type ChunkChange, rewriteFooter } from './format/rewrite-footer.ts';
 export { physicalName } from './format/schema.ts';
 export type { Kernels } from './kernels/kernels.ts';
 export { type KernelKind, loadKernels } from './kernels/load.ts';

@@ -308,6 +308,7 @@ export class ChunkDecoder {
       rowsMax,
       dataBytes: layout === 'bytes' ? dataRoom(rowsMax) : expand ? expandRoomBytes(rowsMax) : 0,
       expand,
+      keepDense: spec.dense === true,
     };
     this.#window = Window.open(pool, kernels, shape, this.#states + STATES.levels);
     if (this.#window === undefined) return false;

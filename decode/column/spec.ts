@@ -33,6 +33,8 @@ export interface ChunkSpec {
   readonly bytesOutput: BytesOutput;
   /** The writer is one that packed BIT_PACKED levels from the wrong end: they would come out in the wrong places. */
   readonly wrongBitPacking?: boolean;
+  /** Of a flat fixed-width column: values stay as they are in the file, nulls left out, not spread to their rows. */
+  readonly dense?: boolean;
   /** Rows of an output window; the decoder never makes a longer segment. */
   readonly windowRows: number;
 }

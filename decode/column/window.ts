@@ -21,6 +21,8 @@ export interface WindowShape {
   readonly dataBytes: number;
   /** Indices are turned into offsets and data when the window is finished. */
   readonly expand: boolean;
+  /** Values stay dense: their rows are what validity says. */
+  readonly keepDense: boolean;
 }
 
 /** Validity of rows whose values did not fit any more: bits from bit 0, `valid` of them set. */
@@ -154,7 +156,7 @@ export class Window {
     if (shape.layout === 'indices' && shape.expand) return this.#expand(dictionary!);
     const nullCount = this.rows - this.valid;
     if (shape.optional) this.#kernels.flushBits(this.#levelState);
-    if (nullCount > 0) this.#spread();
+    if (nullCount > 0 && !shape.keepDense) this.#spread();
     const end = shape.layout === 'bytes' ? dataUsed : this.values + usedBytes(shape, this.rows);
     const slabBytes = this.#pool.shrink(this.#slab, this.#slabBytes, end - this.#slab);
     return {

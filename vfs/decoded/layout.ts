@@ -1,0 +1,114 @@
+/**
+ * The decoded view of a Parquet file as a list of sections, made from its metadata alone: fixed-width chunks are PLAIN
+ * uncompressed pages, all others lie there byte for byte, the footer says where. Nothing is read or decoded here.
+ *   file = "PAR1" { chunk } footer footer-length:u32le "PAR1"
+ * A file that can't be presented (broken or encrypted chunks, chunks out of order, none worth it) has no layout: it
+ * passes through as it is.
+ */
+import {
+  type ChunkChange,
+  type ColumnChunk,
+  type FileMetadata,
+  type LeafColumn,
+  Physical,
+  type PlainChunk,
+  planPlainChunk,
+  rewriteFooter,
+} from '../../decode/index.ts';
+
+/** A range of the virtual file and what is there. Sections are in order and without gaps. */
+export type Section = { readonly start: number; readonly length: number } & SectionContent;
+export type SectionContent =
+  | { readonly kind: 'bytes'; readonly bytes: Uint8Array }
+  /** Bytes of the remote file from `from` on. */
+  | { readonly kind: 'passed'; readonly from: number }
+  | { readonly kind: 'decoded'; readonly group: number; readonly column: number; readonly pages: PlainChunk };
+
+export interface DecodedLayout {
+  readonly length: number;
+  readonly sections: readonly Section[];
+}
+
+export interface LayoutOptions {
+  /** Decoded chunks of more bytes pass through: memory could not hold them. */
+  readonly chunkBytesMax: number;
+}
+
+const MAGIC = new TextEncoder().encode('PAR1');
+
+/** Bits of a value of fixed width as it is stored in PLAIN pages; undefined for byte arrays and types we don't know. */
+function plainBits({ type, typeLength }: LeafColumn): number | undefined {
+  switch (type) {
+    case Physical.BOOLEAN:
+      return 1;
+    case Physical.INT32:
+    case Physical.FLOAT:
+      return 32;
+    case Physical.INT64:
+    case Physical.DOUBLE:
+      return 64;
+    case Physical.INT96:
+      return 96;
+    case Physical.FIXED_LEN_BYTE_ARRAY:
+      return typeLength > 0 ? typeLength * 8 : undefined;
+    default:
+      return undefined;
+  }
+}
+
+/** The pages of a chunk in the decoded view, or undefined when it passes through. */
+function planChunk(leaf: LeafColumn, chunk: ColumnChunk, options: LayoutOptions): PlainChunk | undefined {
+  const bits = plainBits(leaf);
+  if (bits === undefined || leaf.maxRepetitionLevel > 0 || leaf.maxDefinitionLevel > 1) return undefined;
+  if (chunk.numValues === 0 || chunk.numValues * (bits / 8) > options.chunkBytesMax) return undefined;
+  const pages = planPlainChunk(chunk.numValues, bits, leaf.maxDefinitionLevel === 1);
+  return pages.length > options.chunkBytesMax ? undefined : pages;
+}
+
+/**
+ * The layout of a file's decoded view, or undefined when the file passes through as it is. `footer` is the Thrift bytes
+ * that `metadata` was parsed from.
+ */
+export function planDecodedFile(
+  metadata: FileMetadata,
+  footer: Uint8Array,
+  options: LayoutOptions,
+): DecodedLayout | undefined {
+  const sections: Section[] = [];
+  const changes: ChunkChange[][] = [];
+  let at = 0;
+  const add = (length: number, content: SectionContent): void => {
+    if (length > 0) sections.push({ start: at, length, ...content });
+    at += length;
+  };
+  add(MAGIC.length, { kind: 'bytes', bytes: MAGIC });
+  let decoded = 0;
+  for (const group of metadata.rowGroups) {
+    const changed: ChunkChange[] = [];
+    for (const leaf of metadata.leaves) {
+      const chunk = group.columns[leaf.index]!;
+      if (chunk.broken !== undefined || chunk.encrypted === true) return undefined;
+      const pages = planChunk(leaf, chunk, options);
+      if (pages === undefined) {
+        const { start, end } = chunk.bytes;
+        // a chunk without values is nowhere
+        changed.push({ kind: 'moved', by: end === start ? 0 : at - start });
+        add(end - start, { kind: 'passed', from: start });
+      } else {
+        changed.push({ kind: 'plain', start: at, length: pages.length, pages: pages.count });
+        add(pages.length, { kind: 'decoded', group: group.ordinal, column: leaf.index, pages });
+        decoded++;
+      }
+    }
+    changes.push(changed);
+  }
+  if (decoded === 0) return undefined;
+  const rewritten = rewriteFooter(footer, metadata.leaves, (group, column) => changes[group]![column]!);
+  if (rewritten === undefined) return undefined;
+  const tail = new Uint8Array(rewritten.length + 8);
+  tail.set(rewritten);
+  new DataView(tail.buffer).setUint32(rewritten.length, rewritten.length, true);
+  tail.set(MAGIC, rewritten.length + 4);
+  add(tail.length, { kind: 'bytes', bytes: tail });
+  return { length: at, sections };
+}
