@@ -14,7 +14,7 @@ import { chunkSpec } from './decode-ours.ts';
 import { answerQuestions, cpuMs } from './peer-process.ts';
 
 export type ClientQuestion =
-  | { readonly kind: 'open'; readonly url: string; readonly memoryBytes: number }
+  | { readonly kind: 'open'; readonly url: string; readonly memoryBytes: number; readonly profiler: boolean }
   | { readonly kind: 'scan'; readonly arrow: boolean }
   | { readonly kind: 'digest' }
   | { readonly kind: 'fetch' }
@@ -48,7 +48,7 @@ interface Client {
 let client: Client | undefined;
 
 answerQuestions<ClientQuestion>(async (question) => {
-  if (question.kind === 'open') return await open(question.url, question.memoryBytes);
+  if (question.kind === 'open') return await open(question);
   if (client === undefined) throw new Error('not open');
   switch (question.kind) {
     case 'scan':
@@ -62,8 +62,8 @@ answerQuestions<ClientQuestion>(async (question) => {
   }
 });
 
-async function open(url: string, memoryBytes: number): Promise<Opened> {
-  const engine = new ScanEngine({ memoryBytes });
+async function open({ url, ...options }: ClientQuestion & { readonly kind: 'open' }): Promise<Opened> {
+  const engine = new ScanEngine(options);
   const source = await openSource(url);
   const file = (await source.list())[0]!;
   const metadata = await (await source.open(file)).footer();

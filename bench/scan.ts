@@ -2,7 +2,9 @@
  * A remote scan over loopback, server and client in processes of their own, against what it can't beat: fetching the
  * same ranges without decoding, decoding the same chunks from memory on the same decoder streams, and the processor
  * time of both processes spread over all cores. `wall.overBound` is the scan's wall time over the largest of these.
- * Batches are released as they come; `arrow` also copies each into Arrow memory of its own.
+ * Batches are released as they come; `arrow` also copies each into Arrow memory of its own. `profiler.cost` is the same
+ * scan, and the same decoding, by an engine without profilers: the median of each round's time with by that without;
+ * `cpu` is processor time of the client during the scan, which other processes disturb less.
  */
 import { availableParallelism } from 'node:os';
 import { digestOurs } from './decode-check.ts';
@@ -22,24 +24,38 @@ export async function benchScan(options: BenchOptions = {}): Promise<BenchResult
   const runs = options.small ? RUNS.small : RUNS.full;
   await using server = startPeer('./scan-server.ts');
   await using client = startPeer('./scan-client.ts');
+  await using bare = startPeer('./scan-client.ts');
   const ask = <Answer>(question: ClientQuestion): Promise<Answer> => client.ask<Answer>(question);
   const port = await server.ask<number>({ kind: 'serve', file } satisfies ServerQuestion);
-  const opened = await ask<Opened>({ kind: 'open', url: `rdma://127.0.0.1:${port}/`, memoryBytes: MEMORY_BYTES });
+  const open = { kind: 'open', url: `rdma://127.0.0.1:${port}/`, memoryBytes: MEMORY_BYTES } as const;
+  const opened = await ask<Opened>({ ...open, profiler: true });
+  await bare.ask<Opened>({ ...open, profiler: false } satisfies ClientQuestion);
   await checkValues(file, await ask({ kind: 'digest' }));
 
-  const scans: Record<'plain' | 'arrow', MeasuredScan[]> = { plain: [], arrow: [] };
+  const scans: Record<'plain' | 'arrow' | 'bare', MeasuredScan[]> = { plain: [], arrow: [], bare: [] };
   const sides = {
     plain: async () => await measureScan(server, client, false, scans.plain),
     fetch: () => ask<number>({ kind: 'fetch' }),
     decode: () => ask<number>({ kind: 'decode' }),
     arrow: async () => await measureScan(server, client, true, scans.arrow),
+    bareScan: async () => await measureScan(server, bare, false, scans.bare),
+    bareDecode: () => bare.ask<number>({ kind: 'decode' } satisfies ClientQuestion),
   };
   // the first round compiles what the others measure
   await alternate(1, sides);
-  scans.plain.length = 0;
-  scans.arrow.length = 0;
+  for (const measured of Object.values(scans)) measured.length = 0;
   const samples = await alternate(runs, sides);
 
+  const cost = (ours: readonly number[], without: readonly number[]): number =>
+    median(ours.map((ms, round) => ms / without[round]!));
+  const profiler = {
+    scan: cost(samples.plain, samples.bareScan),
+    decode: cost(samples.decode, samples.bareDecode),
+    cpu: cost(
+      scans.plain.map(({ cpuMs }) => cpuMs),
+      scans.bare.map(({ cpuMs }) => cpuMs),
+    ),
+  };
   const cores = availableParallelism();
   const fetchMs = median(samples.fetch);
   const decodeMs = median(samples.decode);
@@ -66,8 +82,14 @@ export async function benchScan(options: BenchOptions = {}): Promise<BenchResult
         ]),
       ]),
     ].join('\n'),
-    ratios: { 'wall.overBound': plain.overBound, 'wall.arrow.overBound': arrow.overBound },
-    details: { rows, runs, cores, ...opened, fetchMs, decodeMs, plain, arrow },
+    ratios: {
+      'wall.overBound': plain.overBound,
+      'wall.arrow.overBound': arrow.overBound,
+      'profiler.cost.scan': profiler.scan,
+      'profiler.cost.decode': profiler.decode,
+      'profiler.cost.cpu': profiler.cpu,
+    },
+    details: { rows, runs, cores, ...opened, fetchMs, decodeMs, plain, arrow, profiler, samples },
   };
 }
 

@@ -17,7 +17,7 @@ const RATIOS: Readonly<Record<string, readonly string[]>> = {
     'parquet-wasm.overall',
     'hyparquet.overall',
   ],
-  scan: ['wall.overBound'],
+  scan: ['wall.overBound', 'profiler.cost.scan', 'profiler.cost.decode', 'profiler.cost.cpu'],
   memory: ['rss.overCap'],
   footer: ['duckdb.time', 'hyparquet.time', 'parquet-wasm.time'],
 };
