@@ -58,6 +58,8 @@ export async function qanat(args: readonly string[], options: CommandOptions = {
 export interface Server {
   readonly ready: Readonly<Record<string, unknown>> & { readonly rdma: string; readonly http: string };
   readonly errors: () => string;
+  /** Sends SIGHUP. */
+  hangup(): void;
   /** Ends it as a crash would. */
   kill(): void;
   /** Sends SIGTERM and returns the exit code and all further lines of standard output. */
@@ -85,6 +87,7 @@ export async function qanatServe(args: readonly string[]): Promise<Server> {
   return {
     ready: JSON.parse(first),
     errors: () => errors,
+    hangup: () => void child.kill('SIGHUP'),
     kill: () => void child.kill('SIGKILL'),
     async stop() {
       const exit = once(child, 'exit');
