@@ -18,6 +18,9 @@ export type MountErrorCode =
   | 'VERSION' // the kernel's FUSE is too old
   | 'TREE' // the files to mount can't be a tree
   | 'TIMEOUT' // it did not happen in the time allowed
+  | 'STALE' // the file of a handle was replaced or removed
+  | 'INTERRUPTED' // a signal, before the answer
+  | 'CROWDED' // too many requests wait already
   | 'STOPPED'; // the session has ended
 
 export class MountError extends Error {
@@ -25,10 +28,13 @@ export class MountError extends Error {
   readonly code: MountErrorCode;
   /** The message without its prefix. */
   readonly reason: string;
+  /** Of PROTOCOL: the request's, where its header could be read. */
+  readonly unique: number | undefined;
 
-  constructor(code: MountErrorCode, reason: string, options: { cause?: unknown } = {}) {
+  constructor(code: MountErrorCode, reason: string, options: { cause?: unknown; unique?: number } = {}) {
     super(`mount ${code}: ${reason}`, options.cause === undefined ? {} : { cause: options.cause });
     this.code = code;
     this.reason = reason;
+    this.unique = options.unique;
   }
 }
