@@ -24,6 +24,12 @@ export const GZIP_RATIO_MAX = 1040;
 /** Ratio: an LZ4 length byte adds at most 255 bytes. */
 export const LZ4_RATIO_MAX = 256;
 
+/** Frames of a zstd page: writers make one, some one for each 128 KiB they were given; each costs a library call. */
+export const ZSTD_FRAMES_MAX = 16384;
+
+/** Power of two: the window that a thread's zstd decompressor may keep, 8 MiB, which RFC 8878 wants of all. */
+export const ZSTD_WINDOW_LOG_KEPT = 23;
+
 /** Bytes of data in a segment of expanded dictionary strings: long strings in few entries would fill any memory. */
 export const EXPANDED_BYTES_MAX = 16 << 20;
 

@@ -6,23 +6,23 @@
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { DecodeError } from '../errors.ts';
 import { Codec, nameOf } from '../format/enums.ts';
-import { GZIP_RATIO_MAX, LZ4_RATIO_MAX, SNAPPY_RATIO_MAX } from '../limits.ts';
+import { GZIP_RATIO_MAX, LZ4_RATIO_MAX, SNAPPY_RATIO_MAX, ZSTD_FRAMES_MAX } from '../limits.ts';
+import { decompressPage } from './zlib-pages.ts';
 
-/** Bytes of a compressed page in, exactly `size` bytes out, or an exception of any kind. */
+/** Bytes of a compressed page in, `size` bytes at most out, or an exception of any kind. */
 type Decompress = (source: Uint8Array, size: number) => Uint8Array;
 
+/** By documented calls; used where zlib-pages.ts finds no engine. zlib's own limit stops a bomb while it inflates. */
 const DECOMPRESS: Partial<Record<number, Decompress>> = {
-  // zlib's own limit stops a bomb while it inflates; it can't be 0
-  [Codec.GZIP]: (source, size) => gunzipSync(source, { maxOutputLength: Math.max(1, size) }),
-  [Codec.BROTLI]: (source, size) => brotliDecompressSync(source, { maxOutputLength: Math.max(1, size) }),
+  [Codec.GZIP]: (source, size) => gunzipSync(source, bounds(size)),
+  [Codec.BROTLI]: (source, size) => brotliDecompressSync(source, bounds(size)),
   [Codec.ZSTD]: decompressZstdFrames,
 };
+/** Neither may be 0; output in one piece needs no putting together. */
+const bounds = (size: number) => ({ maxOutputLength: Math.max(1, size), chunkSize: Math.max(64, size) });
 
 /** Those that a kernel decompresses. */
 const KERNEL_CODECS: readonly number[] = [Codec.SNAPPY, Codec.LZ4_RAW, Codec.LZ4];
-
-/** Frames of a zstd page: writers make one, some one for each 128 KiB they were given; each costs a library call. */
-const ZSTD_FRAMES_MAX = 16384;
 
 /** Most bytes that one compressed byte can become; codecs without such a bound are limited by the memory cap alone. */
 const RATIO_MAX: Partial<Record<number, number>> = {
@@ -49,24 +49,28 @@ export function checkRatio(codec: number, compressed: number, size: number): voi
 }
 
 /** Decompresses a whole page of `codec` into `target`, whose length is the declared size. Throws CODEC. */
-export function decompressInto(codec: number, source: Uint8Array, target: Uint8Array): void {
+export function decompressInto(codec: number, source: Uint8Array, target: Uint8Array, byEngine = true): void {
   const decompress = DECOMPRESS[codec];
   if (decompress === undefined) throw new DecodeError('UNSUPPORTED', `codec ${nameOf(Codec, codec)}`);
   if (source.length === 0 && target.length === 0) return;
-  let result: Uint8Array;
+  let made: number | undefined;
   try {
-    result = decompress(source, target.length);
+    if (byEngine) made = decompressPage(codec, source, target);
+    if (made === undefined) {
+      const result = decompress(source, target.length);
+      made = result.length;
+      if (made <= target.length) target.set(result);
+    }
   } catch (error) {
     throw new DecodeError('CODEC', `${nameOf(Codec, codec)} page does not decompress: ${messageOf(error)}`, {
       expected: `${target.length} bytes`,
     });
   }
-  if (result.length !== target.length) {
-    throw new DecodeError('CODEC', `${nameOf(Codec, codec)} page decompresses to ${result.length} bytes`, {
+  if (made !== target.length) {
+    throw new DecodeError('CODEC', `${nameOf(Codec, codec)} page decompresses to ${made} bytes`, {
       expected: `${target.length} bytes`,
     });
   }
-  target.set(result);
 }
 
 /** The parts of a zlib call with `info: true`, which has no type of its own. */
@@ -81,7 +85,7 @@ function decompressZstdFrames(source: Uint8Array, size: number): Uint8Array {
   let made = 0;
   for (let at = 0; at === 0 || (at < source.length && made < size); ) {
     if (parts.length === ZSTD_FRAMES_MAX) throw new Error(`more than ${ZSTD_FRAMES_MAX} frames`);
-    const options = { info: true, maxOutputLength: Math.max(1, size - made) };
+    const options = { info: true, ...bounds(size - made) };
     const { buffer, engine } = zstdDecompressSync(source.subarray(at), options) as unknown as FrameResult;
     parts.push(buffer);
     made += buffer.length;

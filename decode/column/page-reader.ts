@@ -260,14 +260,14 @@ export class PageReader {
     };
   }
 
-  /** The library codecs make a buffer of their own, and plain bytes are copied from where they lie. */
+  /** What is not compressed is copied from where it lies. */
   #isPlaceable(codec: Codec, size: number, prefix: number): boolean {
-    return isStreamed(codec) && prefix >= 0 && prefix <= PLACED_PREFIX_BYTES_MAX && size > prefix;
+    return codec !== Codec.UNCOMPRESSED && prefix >= 0 && prefix <= PLACED_PREFIX_BYTES_MAX && size > prefix;
   }
 
   /**
    * Bytes of the length and levels that a V1 page begins with, as far as its compressed bytes tell without
-   * decompressing: blocks begin with a literal. -1 when they do not tell.
+   * decompressing: blocks begin with a literal. -1 when they do not tell, as those of the library codecs.
    */
   #levelPrefix(body: PageBody, codec: Codec): number {
     if (!isStreamed(codec) || body.arrived - body.from < BLOCK_START_BYTES) return -1;
