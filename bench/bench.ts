@@ -30,6 +30,8 @@ const TARGETS: Readonly<Record<string, readonly [direction: 'least' | 'most', va
   'wall.overBound': ['most', 1.25],
   'nginx.throughput.large': ['least', 0.8],
   'nginx.throughput.small': ['least', 0.4],
+  'nginx.throughput.pinned.large': ['least', 1],
+  'nginx.throughput.pinned.small': ['least', 0.7],
   'rss.overCap': ['most', 1],
   'duckdb.time': ['most', 1],
   'hyparquet.time': ['most', 1],

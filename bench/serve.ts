@@ -1,7 +1,7 @@
 /**
- * Range reads from the storage server and from nginx with sendfile: same file, same ranges, same number of connections
- * and outstanding requests, equally cheap clients. Runs alternate; the ratio is that of the medians. Both serve from
- * the page cache, in processes of their own.
+ * Range reads from the storage server, reading from storage and with files pinned, and from nginx with sendfile: same
+ * file, same ranges, same number of connections and outstanding requests, equally cheap clients. Runs alternate; the
+ * ratio is that of the medians. All serve from memory of this machine (page cache or pinned), in processes of their own.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { randomFillSync } from 'node:crypto';
@@ -21,6 +21,7 @@ import {
   type RangeClient,
   type RangeTarget,
 } from './range-clients.ts';
+import { alternate, formatTable, geometricMean, median } from './result.ts';
 
 export interface ServeBench {
   readonly table: string;
@@ -31,6 +32,8 @@ export interface ServeBench {
 
 const CONNECTIONS = 4;
 const OUTSTANDING = 4;
+const SIDES = ['qanat', 'pinned', 'nginx'] as const;
+type SideName = (typeof SIDES)[number];
 const SIZES = [64 * 1024, 1024 * 1024, 8 * 1024 * 1024] as const;
 
 /** Throughput of range reads against nginx; `small` takes seconds instead of half a minute. */
@@ -42,9 +45,12 @@ export async function benchServe(options: { small?: boolean } = {}): Promise<Ser
   try {
     const data = randomFillSync(Buffer.allocUnsafe((options.small ? 64 : 256) * 1024 * 1024));
     writeFileSync(join(folder, 'data.bin'), data);
-    const ours = await startOurs(join(folder, 'data.bin'), stops);
-    const theirs = await startNginx(folder, stops);
-    return await compare(data, ours, theirs, options.small ? { runs: 3, seconds: 0.3 } : { runs: 7, seconds: 1 });
+    const sides = {
+      qanat: await startOurs([join(folder, 'data.bin')], stops),
+      pinned: await startOurs(['--pin', join(folder, 'data.bin')], stops),
+      nginx: await startNginx(folder, stops),
+    };
+    return await compare(data, sides, options.small ? { runs: 3, seconds: 0.3 } : { runs: 7, seconds: 1 });
   } finally {
     for (const stop of stops.reverse()) stop();
   }
@@ -57,40 +63,36 @@ interface Side {
 
 async function compare(
   data: Buffer,
-  ours: Side,
-  theirs: Side,
+  sides: Readonly<Record<SideName, Side>>,
   plan: { runs: number; seconds: number },
 ): Promise<ServeBench> {
-  const lines = ['request      qanat GB/s   nginx GB/s   ratio'];
-  const ratios: number[] = [];
+  const rows = [['request', ...SIDES.map((name) => `${name} GB/s`), 'ratio', 'pinned ratio']];
+  const ratios: Record<'qanat' | 'pinned', number[]> = { qanat: [], pinned: [] };
   for (const size of SIZES) {
-    await checkContent(data, ours, theirs, size);
-    const samples: [number[], number[]] = [[], []];
-    for (let run = 0; run < plan.runs; run++) {
-      // The order alternates too, so that a slow moment does not always meet the same side.
-      for (const side of run % 2 === 0 ? [0, 1] : [1, 0]) {
-        samples[side]!.push(await throughput(side === 0 ? ours : theirs, data.byteLength, size, plan.seconds));
-      }
-    }
-    const [our, their] = [median(samples[0]), median(samples[1])];
-    ratios.push(our / their);
-    const name = size < 1024 * 1024 ? `${size / 1024} KiB` : `${size / 1024 / 1024} MiB`;
-    const cells = [our, their].map((rate) => rate.toFixed(2).padStart(10)).join('   ');
-    lines.push(`${name.padEnd(10)}   ${cells}   ${(our / their).toFixed(2)}`);
+    for (const side of Object.values(sides)) await checkContent(data, side, size);
+    const run = (name: SideName) => () => throughput(sides[name], data.byteLength, size, plan.seconds);
+    const samples = await alternate(plan.runs, { qanat: run('qanat'), pinned: run('pinned'), nginx: run('nginx') });
+    const rates = { qanat: median(samples.qanat), pinned: median(samples.pinned), nginx: median(samples.nginx) };
+    ratios.qanat.push(rates.qanat / rates.nginx);
+    ratios.pinned.push(rates.pinned / rates.nginx);
+    const cells = [...SIDES.map((name) => rates[name]), ratios.qanat.at(-1)!, ratios.pinned.at(-1)!];
+    rows.push([size < 2 ** 20 ? `${size / 2 ** 10} KiB` : `${size / 2 ** 20} MiB`, ...cells.map((x) => x.toFixed(2))]);
   }
-  const [small, large, larger] = ratios as [number, number, number];
   return {
-    table: lines.join('\n'),
-    ratios: { 'nginx.throughput.small': small, 'nginx.throughput.large': Math.sqrt(large * larger) },
+    table: formatTable(rows),
+    ratios: {
+      'nginx.throughput.small': ratios.qanat[0]!,
+      'nginx.throughput.large': geometricMean(ratios.qanat.slice(1)),
+      'nginx.throughput.pinned.small': ratios.pinned[0]!,
+      'nginx.throughput.pinned.large': geometricMean(ratios.pinned.slice(1)),
+    },
   };
 }
 
-async function checkContent(data: Buffer, ours: Side, theirs: Side, size: number): Promise<void> {
+async function checkContent(data: Buffer, { connect, target }: Side, size: number): Promise<void> {
   const start = 4096 + 7;
-  for (const { connect, target } of [ours, theirs]) {
-    const got = await fetchOnce(connect, target, start, size);
-    if (!got.equals(data.subarray(start, start + size))) throw new Error(`wrong bytes for a range of ${size}`);
-  }
+  const got = await fetchOnce(connect, target, start, size);
+  if (!got.equals(data.subarray(start, start + size))) throw new Error(`wrong bytes for a range of ${size}`);
 }
 
 /** GB/s of random ranges of one size. */
@@ -131,9 +133,9 @@ async function throughput(side: Side, fileBytes: number, size: number, seconds: 
   return (done * size) / 1e6 / (performance.now() - begun);
 }
 
-async function startOurs(file: string, stops: (() => void)[]): Promise<Side> {
+async function startOurs(args: readonly string[], stops: (() => void)[]): Promise<Side> {
   const script = fileURLToPath(new URL('../storage-server/bench/serve-process.ts', import.meta.url));
-  const child = spawn(process.execPath, [script, '0', file], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, [script, '0', ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
   stops.push(() => child.kill());
   const { port } = JSON.parse(await firstLine(child)) as { port: number };
   const region = { port, base: 0 };
@@ -188,8 +190,4 @@ async function freePort(): Promise<number> {
   await new Promise((resolve) => probe.close(resolve));
   if (address === null || typeof address === 'string') throw new Error('no port');
   return address.port;
-}
-
-function median(values: number[]): number {
-  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)]!;
 }

@@ -1,6 +1,6 @@
+/** What a server counts; totals since it started, except where said. Plain numbers: metrics read them at a scrape. */
 import { BucketCounts, METRICS } from '../metrics/index.ts';
 
-/** What a server counts; totals since it started, except where said. */
 export interface ServerCounters {
   /** Connections open now. */
   connections: number;

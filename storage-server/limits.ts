@@ -43,6 +43,9 @@ export const OPEN_FILES_MAX = 256;
 /** Bursts being read from storage at a time over all connections: libuv has four threads; more would only queue. */
 export const BURSTS_READING_MAX = 4;
 
+/** Skipped files that one look at the roots names one by one: of more, people want the number. */
+export const SKIPPED_TOLD_MAX = 20;
+
 /** Keys of replaced regions that are remembered: more publications than a client that is alive can have missed. */
 export const RKEYS_REMEMBERED = 1024;
 

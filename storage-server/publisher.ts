@@ -4,6 +4,7 @@
  */
 import type { ServerCounters } from './counters.ts';
 import { ServeError } from './errors.ts';
+import { SKIPPED_TOLD_MAX } from './limits.ts';
 import type { Region } from './region.ts';
 import type { RegionHolder } from './region-holder.ts';
 import type { LoadedRegion, RegionSource } from './region-source.ts';
@@ -20,9 +21,11 @@ export interface PlaceWatcher {
   endLook(complete: boolean): void;
 }
 
+type Log = (event: string, peer: string, detail: string) => void;
+
 export interface PublisherOptions {
   readonly counters: ServerCounters;
-  readonly log: (event: string, peer: string, detail: string) => void;
+  readonly log: Log;
   readonly watcher?: PlaceWatcher | undefined;
 }
 
@@ -30,7 +33,7 @@ export class Publisher {
   readonly #source: RegionSource;
   readonly #holder: RegionHolder;
   readonly #counters: ServerCounters;
-  readonly #log: (event: string, peer: string, detail: string) => void;
+  readonly #log: Log;
   readonly #watcher: PlaceWatcher | undefined;
   #skipped: readonly Skipped[];
   #running: Promise<unknown> = Promise.resolve();
@@ -80,7 +83,8 @@ export class Publisher {
       this.#watcher?.beginLook();
       const { region, skipped } = await this.#source.load(previous, this.#watcher?.onPlace ?? (() => {}));
       complete = true;
-      this.#tellSkipped(skipped);
+      tellSkipped(skipped, this.#skipped, this.#log);
+      this.#skipped = skipped;
       if (region === previous || this.#closed) return 'unchanged';
       this.#publish(previous, region);
       return 'published';
@@ -100,14 +104,14 @@ export class Publisher {
     this.#log('published', '', `generation ${name}, ${difference(previous, region)}`);
     if (region.directory.entries.length === 0) this.#log('warning', '', 'there is no file to serve any more');
   }
+}
 
-  #tellSkipped(skipped: readonly Skipped[]): void {
-    const known = new Set(this.#skipped.map(({ path, reason }) => `${path}\0${reason}`));
-    this.#skipped = skipped;
-    for (const { path, reason } of skipped) {
-      if (!known.has(`${path}\0${reason}`)) this.#log('skipped', '', `${path}: ${reason}`);
-    }
-  }
+/** Logs the files that a look has left out, but for those that it is `known` of. */
+export function tellSkipped(skipped: readonly Skipped[], known: readonly Skipped[], log: Log): void {
+  const told = new Set(known.map(({ path, reason }) => `${path}\0${reason}`));
+  const news = skipped.filter(({ path, reason }) => !told.has(`${path}\0${reason}`));
+  for (const { path, reason } of news.slice(0, SKIPPED_TOLD_MAX)) log('skipped', '', `${path}: ${reason}`);
+  if (news.length > SKIPPED_TOLD_MAX) log('skipped', '', `${news.length - SKIPPED_TOLD_MAX} more`);
 }
 
 /** In words. */

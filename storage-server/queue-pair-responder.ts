@@ -6,6 +6,7 @@
 import type { Socket } from 'node:net';
 import type { Burst, Failure, PendingRead } from './burst.ts';
 import type { ServerCounters } from './counters.ts';
+import { GenerationNotice } from './generation-notice.ts';
 import type { ServerLimits } from './limits.ts';
 import { SMALL_SLAB_BYTES } from './limits.ts';
 import { MemoryBurst } from './memory-burst.ts';
@@ -13,7 +14,6 @@ import type { OpenFiles } from './open-files.ts';
 import {
   depthsValid,
   encodeClosed,
-  encodeGenerationEvent,
   encodeRefusal,
   encodeWelcome,
   FRAME_HEADER_BYTES,
@@ -62,6 +62,7 @@ export class QueuePairResponder {
   readonly #host: ResponderHost;
   readonly #reader: RequestReader;
   readonly #peer: string;
+  readonly #notice: GenerationNotice;
   readonly #queue: PendingRead[] = [];
   /** Started and not yet written, in order. */
   readonly #bursts: Burst[] = [];
@@ -71,8 +72,6 @@ export class QueuePairResponder {
   /** Writes that the socket has not finished. */
   #writing = 0;
   #smallTaken = false;
-  /** The socket has not taken the last event yet, and whether there has been another generation since. */
-  #telling: 'nothing' | 'event' | 'event, then another' = 'nothing';
   #checksum = false;
   #readBytesMax = 0;
   #outstandingMax = 0;
@@ -81,6 +80,7 @@ export class QueuePairResponder {
   constructor(socket: Socket, host: ResponderHost) {
     this.#socket = socket;
     this.#host = host;
+    this.#notice = new GenerationNotice(socket, host.regions);
     this.#peer = `${socket.remoteAddress}:${socket.remotePort}`;
     this.#reader = new RequestReader({
       onHello: (hello) => this.#greet(hello),
@@ -138,7 +138,7 @@ export class QueuePairResponder {
   /** Another region is served: the peer is told, and what has not been begun of the old one is refused. */
   published(): void {
     if (this.#state !== 'serving' && this.#state !== 'closing') return;
-    this.#tell();
+    this.#notice.tell(this.#checksum);
     const first = this.#queue.findIndex((read) => read.length > 0);
     const read = this.#queue[first];
     // One that fails anyway ends the pair anyway.
@@ -146,21 +146,6 @@ export class QueuePairResponder {
     this.#queue.splice(first, this.#queue.length, { ...read, failure: this.#staleKey() });
     // Nothing that is asked for behind it will be answered.
     this.#state = 'closing';
-  }
-
-  /** A peer that does not take its bytes has one event under way, and afterwards hears of the last generation only. */
-  #tell(): void {
-    if (this.#telling !== 'nothing') {
-      this.#telling = 'event, then another';
-      return;
-    }
-    this.#telling = 'event';
-    const { generation, rkey, length: regionLength } = this.#host.regions.current;
-    this.#socket.write(encodeGenerationEvent({ generation, rkey, regionLength }, this.#checksum), () => {
-      const again = this.#telling === 'event, then another';
-      this.#telling = 'nothing';
-      if (again && (this.#state === 'serving' || this.#state === 'closing')) this.#tell();
-    });
   }
 
   #staleKey(): Failure {

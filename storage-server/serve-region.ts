@@ -3,7 +3,7 @@ import type { Collector } from '../metrics/index.ts';
 import { newServerCounters, type ServerCounters } from './counters.ts';
 import { ServeError } from './errors.ts';
 import { DEFAULT_LIMITS, type ServerLimits } from './limits.ts';
-import { Publisher, type PublishOutcome } from './publisher.ts';
+import { Publisher, type PublishOutcome, tellSkipped } from './publisher.ts';
 import { QueuePairServer } from './queue-pair-server.ts';
 import type { Region } from './region.ts';
 import { RegionHolder } from './region-holder.ts';

@@ -53,7 +53,7 @@ function collectRegion(samples: Samples, { region, files, fileBytes }: RegionFig
   samples.add(METRICS.serveFiles, files);
   samples.add(METRICS.serveFileBytes, fileBytes);
   samples.add(METRICS.serveRegionBytes, region.length);
-  samples.add(METRICS.servePinnedBytes, region.inMemory ? fileBytes : 0);
+  samples.add(METRICS.servePinnedBytes, region.pinned?.bytes ?? 0);
 }
 
 function collectCounters(samples: Samples, counters: Readonly<ServerCounters>): void {

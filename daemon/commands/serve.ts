@@ -3,17 +3,18 @@ import { isIP } from 'node:net';
 import {
   type RunningServer,
   ServeError,
+  type ServeErrorCode,
   type ServeOptions,
   type ServerLimits,
   serveRegion,
 } from '../../storage-server/index.ts';
-import { formatHostPort, type HostPort } from '../argument.ts';
+import { formatBytes, formatHostPort, type HostPort } from '../argument.ts';
 import { type ProcessEndpoint, startEndpoint } from '../endpoint.ts';
 import { CommandError } from '../errors.ts';
 import type { OptionValues } from '../options.ts';
 import { printable } from '../output/printable.ts';
-import { type CommandContext, printJson } from './command.ts';
-import { SKIPPED_SHOWN_MAX } from './limits.ts';
+import { type CommandContext, checkedAlign, printJson } from './command.ts';
+import { startPinning } from './pinning.ts';
 
 const LISTEN_DEFAULT: HostPort = { host: '127.0.0.1', port: 7400 };
 const HTTP_DEFAULT: HostPort = { host: '127.0.0.1', port: 7480 };
@@ -52,26 +53,26 @@ async function serveRoots(
   listen: HostPort,
   http: Http | undefined,
 ): Promise<void> {
-  const { align, all = false } = options;
-  if (align !== undefined && !Number.isInteger(Math.log2(align))) {
-    throw new CommandError('USAGE', `--align ${align}: expected a power of two`);
-  }
-  let skipped = 0;
+  const { all = false } = options;
+  const align = checkedAlign(options);
+  const pinning = startPinning(options, interruption.signal);
+  const hangups = new Hangups();
   const server = await start({
     roots: operands,
     listen,
     all,
     limits: limitsOf(options),
     ...(align === undefined ? {} : { alignBytes: align }),
-    log: (event, peer, detail) => {
-      if (event === 'skipped' && ++skipped > SKIPPED_SHOWN_MAX) return;
-      log(`${event}${peer === '' ? '' : ` ${peer}`}: ${detail}`);
-    },
-  });
-  if (skipped > SKIPPED_SHOWN_MAX) log(`skipped: ${skipped - SKIPPED_SHOWN_MAX} more`);
+    ...(pinning === undefined ? {} : { pin: pinning.pin }),
+    ...watchOf(options),
+    log: (event, peer, detail) => log(`${event}${peer === '' ? '' : ` ${peer}`}: ${detail}`),
+  }).finally(() => pinning?.hide());
   // From here on there is something to drain; closing is bounded by the server's own limit.
   interruption.bounded = false;
   const { files, fileBytes, generation } = server.region();
+  if (pinning !== undefined) {
+    log(`pinned ${formatBytes(server.region().pinnedBytes)} of a budget of ${formatBytes(pinning.pin.budgetBytes)}`);
+  }
   if (files === 0) {
     log(`warning: no file to serve in ${operands.join(', ')}${all ? '' : ' (--all serves files of any name)'}`);
   }
@@ -86,11 +87,15 @@ async function serveRoots(
       bytes: fileBytes,
       generation,
     });
+    hangups.onHangup(async () => {
+      if ((await server.republish()) === 'unchanged') log('SIGHUP: nothing has changed');
+    });
     await aborted(interruption.signal);
     setReadiness(http, 'stopping');
     log('stopping: no new connections, sending what was asked for');
   } finally {
     await server.close();
+    hangups.dispose();
   }
   const { connectionsTotal, reads, bytesSent } = server.counters();
   log(`stopped after ${connectionsTotal} connections, ${reads} reads, ${bytesSent} bytes`);
@@ -100,13 +105,18 @@ function setReadiness(http: Http | undefined, reason: string | undefined): void 
   if (http !== undefined) http.readiness.reason = reason;
 }
 
+const HINTS: Partial<Record<ServeErrorCode, string>> = {
+  LISTEN: 'choose another with --listen, port 0 takes a free one',
+  PIN: 'raise it with --pin <bytes>, serve fewer files, or serve them from storage without --pin',
+};
+
 async function start(options: ServeOptions): Promise<RunningServer> {
   try {
     return await serveRegion(options);
   } catch (error) {
-    if (!(error instanceof ServeError) || error.code !== 'LISTEN') throw error;
-    const hint = 'choose another with --listen, port 0 takes a free one';
-    throw new ServeError('LISTEN', `${error.reason}: ${hint}`, { cause: error });
+    const hint = error instanceof ServeError ? HINTS[error.code] : undefined;
+    if (!(error instanceof ServeError) || hint === undefined) throw error;
+    throw new ServeError(error.code, `${error.reason}: ${hint}`, { cause: error });
   }
 }
 
@@ -130,6 +140,35 @@ function checkExposure(listen: HostPort, allowed: boolean): void {
 function isLoopback(host: string): boolean {
   if (isIP(host) === 4) return host.startsWith('127.');
   return host === '::1' || host.toLowerCase() === 'localhost';
+}
+
+function watchOf({ watch = false, watchInterval }: OptionValues): Pick<ServeOptions, 'watch'> {
+  if (watchInterval !== undefined) return { watch: { intervalMs: watchInterval } };
+  return watch ? { watch: {} } : {};
+}
+
+/** SIGHUP, which publishes what is there now; one that comes while the server starts waits for that. */
+class Hangups {
+  #isDue = false;
+  #callback: (() => void) | undefined;
+
+  constructor() {
+    process.on('SIGHUP', this.#onSignal);
+  }
+
+  onHangup(callback: () => void): void {
+    this.#callback = callback;
+    if (this.#isDue) callback();
+  }
+
+  dispose(): void {
+    process.off('SIGHUP', this.#onSignal);
+  }
+
+  readonly #onSignal = (): void => {
+    this.#isDue = true;
+    this.#callback?.();
+  };
 }
 
 function limitsOf(options: OptionValues): Partial<ServerLimits> {

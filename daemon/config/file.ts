@@ -4,7 +4,7 @@
  * problems. Nothing of the file takes effect unless all of it is valid.
  */
 import { open } from 'node:fs/promises';
-import { isMap, isScalar, LineCounter, type Node, parseDocument } from 'yaml';
+import { type Document, isMap, isScalar, LineCounter, type Node, parseDocument, visit } from 'yaml';
 import type { z } from 'zod';
 import { formatBytes } from '../argument.ts';
 import { CommandError } from '../errors.ts';
@@ -68,7 +68,7 @@ export async function readConfigText(path: string): Promise<string> {
 /** The values of a text, or all that is wrong with it. */
 export function parseConfig(text: string, path: string): ConfigFile | readonly Problem[] {
   const lines = new LineCounter();
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, logLevel: 'silent' });
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, logLevel: 'error' });
   const placeAt = (offset: number): Place => {
     const { line, col } = lines.linePos(offset);
     return { line, column: col };
@@ -87,13 +87,28 @@ export function parseConfig(text: string, path: string): ConfigFile | readonly P
   try {
     value = document.toJS({ maxAliasCount: YAML_ALIASES_MAX }) ?? {};
   } catch (error) {
-    return [{ path: '', message: `not valid YAML: ${redact((error as Error).message)}` }];
+    const at = unresolvedAlias(document);
+    const message = `not valid YAML: ${redact((error as Error).message)}`;
+    return [{ path: '', message, ...(at === undefined ? {} : { place: placeAt(at) }) }];
   }
   const problems = sourceProblems(value, positions);
   const checked = configSchema.safeParse(value);
   if (!checked.success) problems.push(...checked.error.issues.flatMap((issue) => problemsOf(issue, positions)));
   if (problems.length > 0 || !checked.success) return problems.sort(byPlace);
   return { path, values: checked.data, placeOf: (at) => placeOf(positions, at)?.place };
+}
+
+/** Where the first alias of something that there is not stands. */
+function unresolvedAlias(document: Document): number | undefined {
+  let at: number | undefined;
+  visit(document, {
+    Alias(_, node) {
+      if (node.resolve(document) !== undefined) return undefined;
+      at = node.range?.[0];
+      return visit.BREAK;
+    },
+  });
+  return at;
 }
 
 interface Positions {

@@ -39,8 +39,10 @@ export const MANUAL: Readonly<Record<CommandName, CommandManual>> = {
         '`scan` and `cp` of a location `rdma://host:port/…`. One folder is served by the paths below it; of several, ' +
         "each is served below the folder's own name.",
       'When it is ready it prints one line of JSON on standard output, with the address as `rdma`; the log goes to ' +
-        'standard error. It serves files as they are when it starts: one that is rewritten later fails with an error, ' +
-        'and is never read as a mixture of both.',
+        'standard error. It serves files as they were when it published them, which it does when it starts, at SIGHUP and, ' +
+        'with `--watch`, when they change. Clients are told: they go on with files that are the same, and see the others ' +
+        'fail as stale. A file that is rewritten and not published yet fails with an error, and is never read as a ' +
+        'mixture of both. Write new versions under another name and rename them.',
       'SIGTERM and Ctrl-C let it finish what was asked for, for as long as `--drain-timeout`, and end it with 0.',
       'There is no authentication and no encryption. An address that other machines reach therefore needs ' +
         '`--insecure-listen`, and a network that only trusted machines are in.',

@@ -24,6 +24,8 @@ export const GROUP_OF: Readonly<Record<OptionName, GroupName>> = {
   source: 'serving',
   allowLocations: 'serving',
   align: 'serving',
+  watch: 'serving',
+  watchInterval: 'serving',
   insecureListen: 'serving',
   maxConnections: 'limits',
   maxOutstanding: 'limits',

@@ -36,14 +36,32 @@ export function reportLines(report: ScanReport): string[][] {
     ['read per byte used', report.amplification.toFixed(3)],
     ['fetching', `${formatMs(report.fetchMs)} summed over requests`],
     ['decoding', `${report.decodeMs.map(formatMs).join(' + ') || '0 ms'} (one per decoder)`],
+    ['decoded', decodedText(report)],
     ['memory', `${formatBytes(report.peakMemoryBytes)} at most`],
     trouble,
   ];
+}
+
+function decodedText({ encodings }: ScanReport): string {
+  const byCount = Object.entries(encodings).sort(([, a], [, b]) => b.values - a.values);
+  return byCount.map(([name, { values }]) => `${formatCount(values)} ${name}`).join(', ') || 'no values';
+}
+
+/** A line for each decoder: the shares of its time, beats of 64 bytes in and out. */
+function decoderLines(report: ScanReport): string[][] {
+  const percent = (ms: number, wallMs: number): string => `${((ms / Math.max(1e-6, wallMs)) * 100).toFixed(0)} %`;
+  const lines = report.decoders.map(({ busyMs, starvedMs, stalledMs, idleMs, input, output }, ordinal) => {
+    const wallMs = busyMs + starvedMs + stalledMs + idleMs;
+    const shares = [busyMs, starvedMs, stalledMs, idleMs].map((ms) => percent(ms, wallMs));
+    return [`  ${ordinal}`, ...shares, formatCount(input.handshakeBeats), formatCount(output.handshakeBeats)];
+  });
+  return [['decoder', 'busy', 'starved', 'stalled', 'idle', 'lines in', 'lines out'], ...lines];
 }
 
 export function reportText(report: ScanReport): string {
   const columns = Object.entries(report.columnMs).sort(([, a], [, b]) => b - a);
   const costly = columns.slice(0, 10).map(([name, ms]) => [`  ${printable(name)}`, formatMs(ms)]);
   const head = columns.length === 0 ? '' : `decoding by column${columns.length > 10 ? ', the ten longest' : ''}\n`;
-  return alignRows(reportLines(report)) + head + alignRows(costly, new Set([1]));
+  const decoders = report.decoders.length === 0 ? '' : alignRows(decoderLines(report), new Set([1, 2, 3, 4, 5, 6]));
+  return alignRows(reportLines(report)) + decoders + head + alignRows(costly, new Set([1]));
 }

@@ -55,6 +55,7 @@ export class ClientMetrics {
       collectScans(samples, engine);
       collectMemory(samples, engine);
       samples.add(METRICS.decodeDecoders, engine.streams.count);
+      collectDecoding(samples, engine.readProfile());
     }
     samples.add(METRICS.fetchRequests, sums.requests);
     samples.add(METRICS.fetchWireBytes, sums.onWire);
@@ -115,7 +116,7 @@ function collectMemory(samples: Samples, { pool }: ScanEngine): void {
 const NANOSECONDS = 1e9;
 
 /** What the profilers and the decoders' own counts say. */
-export function collectDecoding(samples: Samples, { decoders, encodings, codecs }: EngineProfile): void {
+function collectDecoding(samples: Samples, { decoders, encodings, codecs }: EngineProfile): void {
   for (const [decoder, profile] of decoders.entries()) {
     for (const side of ['input', 'output'] as const) collectStream(samples, { decoder, side }, profile[side]);
     const { busyNs, wallNs, flows, running, waiting } = profile;

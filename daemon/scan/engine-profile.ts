@@ -8,6 +8,7 @@ import {
   addStreamProfile,
   newStreamProfile,
   type StreamProfile,
+  streamProfileSince,
   takeStreamProfile,
   wallNs,
 } from '../../metrics/index.ts';
@@ -115,10 +116,38 @@ export class ProfileReader {
   }
 }
 
-function profileOf({ input, output }: Watched, load: DecoderLoad): DecoderProfile {
+/** `now` minus `before`, two profiles of the same engine; what a decoder has at the moment is that of `now`. */
+export function profileSince(now: EngineProfile, before: EngineProfile): EngineProfile {
+  return {
+    decoders: now.decoders.map((decoder, k) => {
+      const input = streamProfileSince(decoder.input, before.decoders[k]!.input);
+      const output = streamProfileSince(decoder.output, before.decoders[k]!.output);
+      return profileOf({ input, output }, decoder);
+    }),
+    encodings: countsSince(now.encodings, before.encodings),
+    codecs: countsSince(now.codecs, before.codecs),
+  };
+}
+
+function countsSince<Counts extends EncodingCounts | CodecCounts>(
+  now: Readonly<Record<string, Counts>>,
+  before: Readonly<Record<string, Counts>>,
+): Record<string, Counts> {
+  const differences = Object.entries(now).map(([name, counts]) => {
+    const old: Partial<Record<string, number>> = { ...before[name] };
+    const since = Object.entries(counts).map(([what, amount]) => [what, amount - (old[what] ?? 0)]);
+    return [name, Object.fromEntries(since) as Counts] as const;
+  });
+  return Object.fromEntries(differences.filter(([, { values, bytes }]) => values > 0 || bytes > 0));
+}
+
+function profileOf(
+  { input, output }: Pick<Watched, 'input' | 'output'>,
+  { flows, running, waiting }: DecoderLoad,
+): DecoderProfile {
   const { busyNs, starvedNs, stalledNs, idleNs } = input;
   const times = { busyNs, starvedNs, stalledNs, idleNs, wallNs: wallNs(input) };
-  return { input: { ...input }, output: { ...output }, ...times, ...load };
+  return { input: { ...input }, output: { ...output }, ...times, flows, running, waiting };
 }
 
 /** By name, where there is anything. */

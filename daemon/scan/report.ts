@@ -1,8 +1,22 @@
 /** What a scan did, as plain data: for `--stats`, `--json`, benchmarks and tests. */
 import { ledgerTotal, type TransportCounters, type WasteReason, wastedTotal } from '../../fetcher/index.ts';
+import { type StreamProfile, utilisation } from '../../metrics/index.ts';
 import type { Source } from '../../vfs/index.ts';
 import type { ScanEngine } from './engine.ts';
+import { type CodecCounts, type EncodingCounts, type EngineProfile, profileSince } from './engine-profile.ts';
 import type { ScanTotals } from './scan-run.ts';
+
+/** What a decoder stream did while the scan was open, for whichever scans; ARCHITECTURE.md defines the states. */
+export interface DecoderReport {
+  /** Share of the time in which it was busy. */
+  readonly utilisation: number;
+  readonly busyMs: number;
+  readonly starvedMs: number;
+  readonly stalledMs: number;
+  readonly idleMs: number;
+  readonly input: StreamProfile;
+  readonly output: StreamProfile;
+}
 
 export interface ScanReport {
   readonly rows: number;
@@ -32,6 +46,11 @@ export interface ScanReport {
   readonly fetchMs: number;
   /** Milliseconds of work of each decoder stream. */
   readonly decodeMs: readonly number[];
+  /** Where the time of each decoder stream went. */
+  readonly decoders: readonly DecoderReport[];
+  /** Pages that were decoded while the scan was open, by the names of the specification. */
+  readonly encodings: Readonly<Record<string, EncodingCounts>>;
+  readonly codecs: Readonly<Record<string, CodecCounts>>;
   /** Milliseconds of decoding by column. */
   readonly columnMs: Readonly<Record<string, number>>;
   readonly retries: number;
@@ -46,6 +65,7 @@ export interface ScanBaseline {
   readonly counters: TransportCounters;
   readonly footers: { readonly bytes: number; readonly requests: number };
   readonly decodeMs: readonly number[];
+  readonly profile: EngineProfile;
   readonly atMs: number;
 }
 
@@ -54,6 +74,7 @@ export function baselineOf(source: Source, engine: ScanEngine): ScanBaseline {
     counters: { ...source.counters },
     footers: { ...source.footers },
     decodeMs: engine.streams.busyMs(),
+    profile: engine.readProfile(),
     atMs: performance.now(),
   };
 }
@@ -65,6 +86,7 @@ export function reportOf(totals: ScanTotals, source: Source, engine: ScanEngine,
   const discarded = counters.bytesDiscarded - since.counters.bytesDiscarded;
   const accounted = metadata + ledgerTotal(ledger) + discarded;
   const useful = ledger.used + metadata;
+  const { decoders, encodings, codecs } = profileSince(engine.readProfile(), since.profile);
   return {
     rows: totals.rows,
     batches: totals.batches,
@@ -83,11 +105,26 @@ export function reportOf(totals: ScanTotals, source: Source, engine: ScanEngine,
     amplification: useful === 0 ? 1 : (useful + wastedTotal(ledger) + discarded) / useful,
     fetchMs: totals.fetchMs,
     decodeMs: engine.streams.busyMs().map((ms, stream) => ms - since.decodeMs[stream]!),
+    decoders: decoders.map(decoderReport),
+    encodings,
+    codecs,
     columnMs: Object.fromEntries(totals.columnBusyMs),
     retries: counters.retries - since.counters.retries,
     reconnects: counters.reconnects - since.counters.reconnects,
     evictions: totals.evictions,
     peakMemoryBytes: totals.peakMemoryBytes,
+  };
+}
+
+function decoderReport({ input, output }: EngineProfile['decoders'][number]): DecoderReport {
+  return {
+    utilisation: utilisation(input),
+    busyMs: input.busyNs / 1e6,
+    starvedMs: input.starvedNs / 1e6,
+    stalledMs: input.stalledNs / 1e6,
+    idleMs: input.idleNs / 1e6,
+    input,
+    output,
   };
 }
 
@@ -113,6 +150,9 @@ export function footersReport(source: Source, rows: number, wallMs: number): Sca
     amplification: 1,
     fetchMs: 0,
     decodeMs: [],
+    decoders: [],
+    encodings: {},
+    codecs: {},
     columnMs: {},
     retries: counters.retries,
     reconnects: counters.reconnects,

@@ -232,4 +232,22 @@ describe('explain', () => {
     assert.equal(report.bytes.used, totals.bytesNeeded);
     assert.equal(report.bytes.wasted.gap, totals.bytesGap);
   });
+
+  test('--stats says where the time of each decoder went and what was decoded', async () => {
+    const scan = ['scan', `${url}/numbers.parquet`, '--decoders', '2', '--stats', '--format', 'checksum'];
+    const { decoders, encodings, codecs } = JSON.parse((await qanat([...scan, '--json'])).errors);
+    assert.equal(decoders.length, 2);
+    for (const { utilisation, busyMs, starvedMs, stalledMs, idleMs } of decoders) {
+      assert.ok(Math.abs(utilisation - busyMs / (busyMs + starvedMs + stalledMs + idleMs)) < 1e-9);
+    }
+    const values = (counts: Record<string, { values: number }>): number =>
+      Object.values(counts).reduce((sum, one) => sum + one.values, 0);
+    assert.equal(values(encodings), values(codecs));
+    const { errors } = await qanat(scan);
+    assert.match(errors, /^decoded +[\d,]+ [A-Z_]+/m);
+    assert.match(
+      errors,
+      /^decoder +busy +starved +stalled +idle +lines in +lines out\n +0( +\d+ %){4}( +[\d,]+){2}\n +1 /m,
+    );
+  });
 });

@@ -1,0 +1,35 @@
+/**
+ * Tells one peer of new generations. A peer that does not take its bytes has one event under way, however many
+ * generations there are meanwhile, and afterwards hears of the last one only.
+ */
+import type { Socket } from 'node:net';
+import { encodeGenerationEvent } from './protocol/index.ts';
+import type { RegionHolder } from './region-holder.ts';
+
+export class GenerationNotice {
+  readonly #socket: Socket;
+  readonly #regions: RegionHolder;
+  /** The socket has not taken the last event yet, and whether there has been another generation since. */
+  #state: 'told' | 'telling' | 'telling, and another is due' = 'told';
+
+  constructor(socket: Socket, regions: RegionHolder) {
+    this.#socket = socket;
+    this.#regions = regions;
+  }
+
+  /** Tells of the region that is served now; `checksum` as it was granted. */
+  tell(checksum: boolean): void {
+    if (!this.#socket.writable) return;
+    if (this.#state !== 'told') {
+      this.#state = 'telling, and another is due';
+      return;
+    }
+    this.#state = 'telling';
+    const { generation, rkey, length: regionLength } = this.#regions.current;
+    this.#socket.write(encodeGenerationEvent({ generation, rkey, regionLength }, checksum), () => {
+      const isDue = this.#state === 'telling, and another is due';
+      this.#state = 'told';
+      if (isDue) this.tell(checksum);
+    });
+  }
+}
