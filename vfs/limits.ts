@@ -30,3 +30,12 @@ export const AHEAD_SHARE = 0.75;
 /** Bytes of read-ahead of a file that is read from its start on, and after many sequential reads. */
 export const READ_AHEAD_BYTES_MIN = 256 * 1024;
 export const READ_AHEAD_BYTES_MAX = 8 * 1024 * 1024;
+
+/** Units of a chunk that its decoder holds at a time: one that it reads, and the next. */
+export const DECODE_UNITS_AHEAD = 3;
+
+/** Share of the memory that one decoded chunk may take: larger ones pass through undecoded. */
+export const DECODED_CHUNK_SHARE = 0.125;
+
+/** Rows of a piece that a decoder gives out for the decoded view: pages of the view become readable one by one. */
+export const BATCH_ROWS = 64 * 1024;

@@ -270,11 +270,12 @@ export class RangeStore {
     for (const [k, unit] of units.entries()) {
       unit.fetch = fetch;
       unit.part = parts[k];
-      unit.landed = 0;
       unit.readTo = 0;
       unit.failure = undefined;
       this.#units.add(unit);
     }
+    // of a transport that needs no waiting, bytes may have come before the request was known
+    for (const unit of units) if (unit.landed > 0 && unit.pins > 0) this.#answerWaiters(unit);
     void fetch.done.then((error) => {
       this.#requestsOpen--;
       if (ahead) this.#aheadRequests--;
@@ -288,7 +289,7 @@ export class RangeStore {
 
   #arrived(unit: Unit, bytes: number): void {
     unit.landed = bytes;
-    if (unit.pins > 0) this.#answerWaiters(unit);
+    if (unit.pins > 0 && unit.fetch !== undefined) this.#answerWaiters(unit);
   }
 
   #answerWaiters(unit: Unit): void {

@@ -60,6 +60,11 @@ export class RawContent implements FileContent {
     this.#stored?.close();
   }
 
+  /** The version in the store, for what shares its bytes. */
+  async stored(): Promise<StoredFile> {
+    return new Promise((resolve, reject) => this.#whenStored(resolve, reject));
+  }
+
   #whenStored(use: (stored: StoredFile) => void, fail: (error: unknown) => void): void {
     if (this.#stored !== undefined) {
       use(this.#stored);
