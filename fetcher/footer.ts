@@ -9,6 +9,8 @@ import type { FileVersion, Transport } from './transport/transport.ts';
 
 export interface FetchedFooter {
   readonly metadata: FileMetadata;
+  /** The Thrift bytes that the metadata was parsed from. */
+  readonly thrift: Uint8Array;
   readonly requests: number;
   /** Bytes read, all of them from the end of the file. */
   readonly bytes: number;
@@ -37,7 +39,7 @@ export async function fetchFooter(
       const at = footerStart - tailStart;
       // Statistics are views of these bytes: a copy, so that they do not keep a large tail in memory.
       const footer = tail.slice(at, at + footerLength);
-      return { metadata: parseFooter(footer, length), requests, bytes: tail.length };
+      return { metadata: parseFooter(footer, length), thrift: footer, requests, bytes: tail.length };
     }
     // not zeroed: the read fills it or fails
     const footer = new Uint8Array(Buffer.allocUnsafeSlow(footerLength).buffer);
@@ -45,7 +47,8 @@ export async function fetchFooter(
     footer.set(tail.subarray(0, footerLength - missing.length), missing.length);
     await transport.read(file, footerStart, missing, read);
     requests++;
-    return { metadata: parseFooter(footer, length), requests, bytes: tail.length + missing.length };
+    const bytes = tail.length + missing.length;
+    return { metadata: parseFooter(footer, length), thrift: footer, requests, bytes };
   } catch (error) {
     if (error instanceof DecodeError) throw error.located({ file: file.path });
     throw error;

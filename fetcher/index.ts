@@ -1,5 +1,6 @@
 /** What other folders may use of fetcher/. */
 export type { CoalescePolicy, FetchRange } from './coalesce.ts';
+export { coalesceRanges } from './coalesce.ts';
 export { chooseColumns } from './columns.ts';
 export type { FetchErrorCode } from './errors.ts';
 export { FetchError } from './errors.ts';

@@ -11,3 +11,31 @@ export const FOOTERS_KEPT_MAX = 64;
 
 /** Bytes of a read that brings no buffer of its own. */
 export const READ_BYTES_MAX = 1024 * 1024 * 1024;
+
+/** Bytes of a unit, in which a mount fetches and keeps a file: large enough for the network, small enough to be given up. */
+export const UNIT_BYTES = 1024 * 1024;
+
+/** Column chunks of a file that a mount knows one by one; files with more are blocks to it. */
+export const CHUNKS_KNOWN_MAX = 200_000;
+
+/** Bytes of a request that takes neighbouring units together: what is in one request leaves memory together. */
+export const STORE_REQUEST_BYTES_MAX = 4 * 1024 * 1024;
+
+/** Requests under way for bytes that nobody waits for yet: a reader's own request must not queue behind many. */
+export const SPECULATIVE_REQUESTS_MAX = 6;
+
+/** Share of the memory that bytes fetched ahead may fill. */
+export const AHEAD_SHARE = 0.75;
+
+/** Bytes of read-ahead of a file that is read from its start on, and after many sequential reads. */
+export const READ_AHEAD_BYTES_MIN = 256 * 1024;
+export const READ_AHEAD_BYTES_MAX = 8 * 1024 * 1024;
+
+/** Units of a chunk that its decoder holds at a time: one that it reads, and the next. */
+export const DECODE_UNITS_AHEAD = 3;
+
+/** Share of the memory that one decoded chunk may take: larger ones pass through undecoded. */
+export const DECODED_CHUNK_SHARE = 0.125;
+
+/** Rows of a piece that a decoder gives out for the decoded view: pages of the view become readable one by one. */
+export const BATCH_ROWS = 64 * 1024;

@@ -4,8 +4,8 @@
  * or a glob (what it matches). A file named like the location, wildcards and all, comes before what the glob matches.
  */
 import { relative } from 'node:path';
-import type { FileMetadata } from '../decode/index.ts';
 import type {
+  FetchedFooter,
   FileVersion,
   OpenedTransport,
   OpenTransportOptions,
@@ -53,7 +53,7 @@ export class Source {
   readonly #base: string;
   /** The transport for footers: every byte of them is counted, those of reads that fail too. */
   readonly #counting: Transport;
-  readonly #kept = new Map<string, Promise<FileMetadata>>();
+  readonly #kept = new Map<string, Promise<FetchedFooter>>();
 
   constructor(location: Location, opened: OpenedTransport, footerTailBytes?: number) {
     this.location = location;
@@ -200,7 +200,7 @@ export class Source {
     return `nothing there begins with ${JSON.stringify(this.#shownName(lead))}`;
   }
 
-  #footer(version: FileVersion): Promise<FileMetadata> {
+  #footer(version: FileVersion): Promise<FetchedFooter> {
     const key = `${version.etag}\0${version.path}`;
     const kept = this.#kept.get(key) ?? this.#fetchFooter(version, key);
     // Last used is last in the map.
@@ -210,10 +210,10 @@ export class Source {
     return kept;
   }
 
-  async #fetchFooter(version: FileVersion, key: string): Promise<FileMetadata> {
+  async #fetchFooter(version: FileVersion, key: string): Promise<FetchedFooter> {
     try {
       const options = this.#footerTailBytes === undefined ? {} : { tailBytes: this.#footerTailBytes };
-      return (await fetchFooter(this.#counting, version, options)).metadata;
+      return await fetchFooter(this.#counting, version, options);
     } catch (error) {
       this.#kept.delete(key);
       throw error;

@@ -3,18 +3,18 @@
  * read is of the version that was opened or fails; a file that was replaced is opened again, not read on.
  */
 import type { FileMetadata, Range } from '../decode/index.ts';
-import type { FileVersion, Transport } from '../fetcher/index.ts';
+import type { FetchedFooter, FileVersion, Transport } from '../fetcher/index.ts';
 import { FetchError } from '../fetcher/index.ts';
 import { READ_BYTES_MAX } from './limits.ts';
 
 export class VirtualFile {
   readonly version: FileVersion;
   readonly #transport: Transport;
-  readonly #footer: () => Promise<FileMetadata>;
+  readonly #footer: () => Promise<FetchedFooter>;
   readonly #closed = new AbortController();
 
   /** Made by a source, which shares footers between the handles of a version. */
-  constructor(version: FileVersion, transport: Transport, footer: () => Promise<FileMetadata>) {
+  constructor(version: FileVersion, transport: Transport, footer: () => Promise<FetchedFooter>) {
     this.version = version;
     this.#transport = transport;
     this.#footer = footer;
@@ -49,6 +49,11 @@ export class VirtualFile {
 
   /** The file's metadata; fetched once for all handles of this version. */
   async footer(): Promise<FileMetadata> {
+    return (await this.fetchedFooter()).metadata;
+  }
+
+  /** The same with the bytes it was parsed from. */
+  async fetchedFooter(): Promise<FetchedFooter> {
     this.#checkOpen();
     return this.#footer();
   }

@@ -2,7 +2,7 @@
  * The decoded view of a Parquet file as a list of sections, made from its metadata alone: fixed-width chunks are PLAIN
  * uncompressed pages, all others lie there byte for byte, the footer says where. Nothing is read or decoded here.
  *   file = "PAR1" { chunk } footer footer-length:u32le "PAR1"
- * A file that can't be presented (broken or encrypted chunks, chunks out of order, none worth it) has no layout: it
+ * A file that can't be presented (broken or encrypted chunks, chunks out of order or over each other, none to decode) has no layout: it
  * passes through as it is.
  */
 import {
@@ -27,6 +27,8 @@ export type SectionContent =
 export interface DecodedLayout {
   readonly length: number;
   readonly sections: readonly Section[];
+  /** Decoded chunks by row group and column. */
+  readonly decoded: ReadonlyMap<number, ReadonlyMap<number, Section & { readonly kind: 'decoded' }>>;
 }
 
 export interface LayoutOptions {
@@ -82,7 +84,8 @@ export function planDecodedFile(
     at += length;
   };
   add(MAGIC.length, { kind: 'bytes', bytes: MAGIC });
-  let decoded = 0;
+  const decoded = new Map<number, Map<number, Section & { kind: 'decoded' }>>();
+  if (chunksOverlap(metadata)) return undefined;
   for (const group of metadata.rowGroups) {
     const changed: ChunkChange[] = [];
     for (const leaf of metadata.leaves) {
@@ -97,12 +100,13 @@ export function planDecodedFile(
       } else {
         changed.push({ kind: 'plain', start: at, length: pages.length, pages: pages.count });
         add(pages.length, { kind: 'decoded', group: group.ordinal, column: leaf.index, pages });
-        decoded++;
+        const ofGroup = decoded.get(group.ordinal) ?? new Map();
+        decoded.set(group.ordinal, ofGroup.set(leaf.index, sections.at(-1)));
       }
     }
     changes.push(changed);
   }
-  if (decoded === 0) return undefined;
+  if (decoded.size === 0) return undefined;
   const rewritten = rewriteFooter(footer, metadata.leaves, (group, column) => changes[group]![column]!);
   if (rewritten === undefined) return undefined;
   const tail = new Uint8Array(rewritten.length + 8);
@@ -110,5 +114,12 @@ export function planDecodedFile(
   new DataView(tail.buffer).setUint32(rewritten.length, rewritten.length, true);
   tail.set(MAGIC, rewritten.length + 4);
   add(tail.length, { kind: 'bytes', bytes: tail });
-  return { length: at, sections };
+  return { length: at, sections, decoded };
+}
+
+/** Whether two chunks have bytes in common: a hostile footer, or one of those that leave headers out of sizes. */
+function chunksOverlap({ rowGroups }: FileMetadata): boolean {
+  const ranges = rowGroups.flatMap((group) => group.columns.map(({ bytes }) => bytes));
+  ranges.sort((a, b) => a.start - b.start);
+  return ranges.some((range, k) => k > 0 && range.start < ranges[k - 1]!.end);
 }
