@@ -119,7 +119,7 @@ describe('views', () => {
       await assert.rejects(readContent(content, far, 1000), /replaced/);
       rig.transport.failure = undefined;
       assert.deepEqual(await readContent(content, far, 1000), Buffer.from(expected.subarray(far, far + 1000)));
-      content.close();
+      content.close?.();
       await settle(rig);
     }
     assert.equal(rig.pool.usedBytes, 0);
@@ -145,7 +145,7 @@ describe('views', () => {
     for (const content of [rig.raw(version), rig.decoded(version)] as FileContent[]) {
       if (content.measure !== undefined) assert.equal(await measure(content), text.length);
       await checkReads(content, text, 20);
-      content.close();
+      content.close?.();
     }
     await settle(rig);
     assert.equal(rig.pool.usedBytes, 0);
