@@ -10,8 +10,10 @@ import { BATCH_ROWS } from '../limits.ts';
 import type { StoredFile } from '../raw/range-store.ts';
 import type { RawContent } from '../raw/raw-content.ts';
 import { type ChunkStore, DecodedChunk } from './chunk-store.ts';
-import { type DecodedLayout, planDecodedFile, type Section } from './layout.ts';
+import { type DecodedLayout, PAGE_BYTES, planDecodedFile, type Section } from './layout.ts';
 import { plainChunkSpec } from './plain-chunk-spec.ts';
+
+const ZEROS = new Uint8Array(PAGE_BYTES);
 
 export interface DecodedContentOptions {
   /** The same version as it is in the source; closed with this. */
@@ -183,6 +185,8 @@ export class DecodedContent implements FileContent {
   ): void {
     if (section.kind === 'bytes') {
       done(undefined, [section.bytes.subarray(from, to)]);
+    } else if (section.kind === 'zeros') {
+      done(undefined, [ZEROS.subarray(from, to)]);
     } else if (section.kind === 'passed') {
       this.#options.raw.read(section.from + from, to - from, signal, done);
     } else {

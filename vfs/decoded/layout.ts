@@ -1,7 +1,9 @@
 /**
  * The decoded view of a Parquet file as a list of sections, made from its metadata alone: fixed-width chunks are PLAIN
  * uncompressed pages, all others lie there byte for byte, the footer says where. Nothing is read or decoded here.
- *   file = "PAR1" { chunk } footer footer-length:u32le "PAR1"
+ *   file = "PAR1" { zeros chunk } footer footer-length:u32le "PAR1"
+ * Decoded chunks and the footer begin on borders of the kernel's pages, so that what is known of the file can be given to
+ * its cache in whole pages; readers go by the offsets of the footer and never see the zeros between.
  * A file that can't be presented (broken or encrypted chunks, chunks out of order or over each other, none to decode) has no layout: it
  * passes through as it is.
  */
@@ -20,6 +22,8 @@ import {
 export type Section = { readonly start: number; readonly length: number } & SectionContent;
 export type SectionContent =
   | { readonly kind: 'bytes'; readonly bytes: Uint8Array }
+  /** Up to the next border; fewer than PAGE_BYTES. */
+  | { readonly kind: 'zeros' }
   /** Bytes of the remote file from `from` on. */
   | { readonly kind: 'passed'; readonly from: number }
   | { readonly kind: 'decoded'; readonly group: number; readonly column: number; readonly pages: PlainChunk };
@@ -35,6 +39,9 @@ export interface LayoutOptions {
   /** Decoded chunks of more bytes pass through: memory could not hold them. */
   readonly chunkBytesMax: number;
 }
+
+/** Bytes of a page of the kernel's cache. */
+export const PAGE_BYTES = 4096;
 
 const MAGIC = new TextEncoder().encode('PAR1');
 
@@ -83,6 +90,7 @@ export function planDecodedFile(
     if (length > 0) sections.push({ start: at, length, ...content });
     at += length;
   };
+  const align = (): void => add(Math.ceil(at / PAGE_BYTES) * PAGE_BYTES - at, { kind: 'zeros' });
   add(MAGIC.length, { kind: 'bytes', bytes: MAGIC });
   const decoded = new Map<number, Map<number, Section & { kind: 'decoded' }>>();
   if (chunksOverlap(metadata)) return undefined;
@@ -98,10 +106,12 @@ export function planDecodedFile(
         changed.push({ kind: 'moved', by: end === start ? 0 : at - start });
         add(end - start, { kind: 'passed', from: start });
       } else {
+        align();
         changed.push({ kind: 'plain', start: at, length: pages.length, pages: pages.count });
         add(pages.length, { kind: 'decoded', group: group.ordinal, column: leaf.index, pages });
         const ofGroup = decoded.get(group.ordinal) ?? new Map();
         decoded.set(group.ordinal, ofGroup.set(leaf.index, sections.at(-1)));
+        align();
       }
     }
     changes.push(changed);
@@ -113,6 +123,7 @@ export function planDecodedFile(
   tail.set(rewritten);
   new DataView(tail.buffer).setUint32(rewritten.length, rewritten.length, true);
   tail.set(MAGIC, rewritten.length + 4);
+  align();
   add(tail.length, { kind: 'bytes', bytes: tail });
   return { length: at, sections, decoded };
 }

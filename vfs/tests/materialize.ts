@@ -39,6 +39,7 @@ export function materialize(file: Uint8Array, options: MaterializeOptions = {}):
     assert.equal(section.start, at, 'sections have no gaps');
     at += section.length;
     if (section.kind === 'bytes') out.set(section.bytes, section.start);
+    else if (section.kind === 'zeros') out.fill(0, section.start, at);
     else if (section.kind === 'passed') {
       out.set(file.subarray(section.from, section.from + section.length), section.start);
     } else out.set(decodeImage(environment, file, metadata, section, options), section.start);
