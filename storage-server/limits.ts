@@ -31,6 +31,15 @@ export const LOAD_BYTES = 8 * 1024 * 1024;
 /** Stored files that one burst or load reads at a time: more than libuv's threads, far fewer than descriptors. */
 export const STORES_READING_MAX = 32;
 
+/** Files looked at (stat, access) at a time: between two such batches the thread does what else there is to do. */
+export const LOOKS_AT_A_TIME = 64;
+
+/** Time of one batch from which on storage counts as slow, milliseconds: from memory it is a third of one. */
+export const SLOW_LOOKS_MS = 4;
+
+/** Files that are looked at off the thread behind a batch that was slow. */
+export const SLOW_LOOKS = 1024;
+
 /** Zeros from this on are left out of a packed file, which has a hole there, bytes. */
 export const HOLE_BYTES_MIN = 64 * 1024;
 

@@ -7,6 +7,8 @@ import { constants, type Dirent } from 'node:fs';
 import { access, readdir, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, resolve, sep } from 'node:path';
 import { ServeError } from './errors.ts';
+import { FileLooks, type Look } from './file-looks.ts';
+import { LOOKS_AT_A_TIME } from './limits.ts';
 import { type KnownPacks, readPackedRoot } from './packed-root.ts';
 import {
   checkPath,
@@ -74,6 +76,7 @@ export async function scanRoots(
       await scan.file(resolved.path, name);
     }
   }
+  await scan.settle();
   return { files: scan.files, skipped: scan.skipped };
 }
 
@@ -111,6 +114,8 @@ class Scan {
   root = '';
   readonly #all: boolean;
   readonly #onPlace: OnPlace;
+  readonly #looks = new FileLooks();
+  readonly #unseen: { readonly localPath: string; readonly path: string }[] = [];
 
   constructor(all: boolean, onPlace: OnPlace) {
     this.#all = all;
@@ -175,20 +180,33 @@ class Scan {
     }
   }
 
+  /** A file to look at, with others: `settle` has looked at all. */
   async file(localPath: string, path: string): Promise<void> {
+    this.#unseen.push({ localPath, path });
+    if (this.#unseen.length >= LOOKS_AT_A_TIME) await this.settle();
+  }
+
+  async settle(): Promise<void> {
+    const batch = this.#unseen.splice(0);
+    const looks = await this.#looks.at(batch.map(({ localPath }) => localPath));
+    for (const [k, { localPath, path }] of batch.entries()) this.#add(localPath, path, looks[k]!);
+    this.#checkCount();
+  }
+
+  #add(localPath: string, path: string, found: Look): void {
     try {
       checkPath(path);
-      await access(localPath, constants.R_OK);
-      const version = await stat(localPath, { bigint: true });
-      const length = Number(version.size);
+      if (found instanceof Error) throw found;
+      const length = Number(found.size);
       if (!Number.isSafeInteger(length)) throw new ProtocolError('NUMBER', 'its size is beyond 2^53');
-      const modifiedMs = Number(version.mtimeNs / 1_000_000n);
-      const store = { localPath, version };
-      this.files.push({ path, length, etag: versionEtag(version), modifiedMs, store, start: 0 });
+      const modifiedMs = Number(found.mtimeNs / 1_000_000n);
+      // Only these of what stat tells: there may be a million.
+      const { size, mtimeNs, ctimeNs, ino, dev } = found;
+      const store = { localPath, version: { size, mtimeNs, ctimeNs, ino, dev } };
+      this.files.push({ path, length, etag: versionEtag(store.version), modifiedMs, store, start: 0 });
     } catch (error) {
       this.#skip(path, (error as Error).message);
     }
-    this.#checkCount();
   }
 
   /** The files of a packed region. */

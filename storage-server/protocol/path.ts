@@ -11,17 +11,20 @@ export function checkPath(path: string): void {
   if (reason !== undefined) throw new ProtocolError('NAME', `path ${JSON.stringify(path.slice(0, 200))} ${reason}`);
 }
 
+/** A segment that may not be: empty, "." or "..". */
+const NO_SEGMENT = /(?:^|\/)(\.{0,2})(?:\/|$)/;
+
 function pathFault(path: string): string | undefined {
   if (path === '') return 'is empty';
   if (path.startsWith('/')) return 'is absolute';
   if (path.includes('\0')) return 'holds a NUL';
   if (!path.isWellFormed()) return 'is not well-formed text';
-  if (Buffer.byteLength(path) > PATH_BYTES_MAX) return `is longer than ${PATH_BYTES_MAX} bytes`;
-  for (const segment of path.split('/')) {
-    if (segment === '') return 'has an empty segment';
-    if (segment === '.' || segment === '..') return `has a segment ${JSON.stringify(segment)}`;
+  if (path.length > PATH_BYTES_MAX / 3 && Buffer.byteLength(path) > PATH_BYTES_MAX) {
+    return `is longer than ${PATH_BYTES_MAX} bytes`;
   }
-  return undefined;
+  const segment = NO_SEGMENT.exec(path)?.[1];
+  if (segment === undefined) return undefined;
+  return segment === '' ? 'has an empty segment' : `has a segment ${JSON.stringify(segment)}`;
 }
 
 /** Throws NAME if two paths are equal, or if one path is a folder of another. Each path has passed `checkPath`. */

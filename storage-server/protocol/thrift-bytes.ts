@@ -4,6 +4,10 @@
  */
 import { ProtocolError } from './errors.ts';
 
+/** Of a 64-bit number. */
+const VARINT_BYTES_MAX = 10;
+const SCRATCH = new Uint8Array(VARINT_BYTES_MAX);
+
 const TEXT = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 export class ThriftBytes {
@@ -38,6 +42,24 @@ export class ThriftBytes {
     return this.#bytes.subarray(this.#at - length, this.#at);
   }
 
+  /** A zigzag varint of at most ten bytes; NaN when a number can't hold it exactly. */
+  readZigzag(): number {
+    // Two parts that bit operations can work on: 28 bits, and whatever is above them.
+    let low = 0;
+    let high = 0;
+    for (let k = 0; k < VARINT_BYTES_MAX; k++) {
+      this.#need(1);
+      const byte = this.#bytes[this.#at++]!;
+      if (k < 4) low |= (byte & 0x7f) << (7 * k);
+      else high += (byte & 0x7f) * 2 ** (7 * (k - 4));
+      if (byte > 0x7f) continue;
+      if (high >= 2 ** 26) return Number.NaN;
+      const half = high * 2 ** 27 + (low >>> 1);
+      return (low & 1) === 0 ? half : -half - 1;
+    }
+    throw new ProtocolError('THRIFT', `a number of more than ${VARINT_BYTES_MAX} bytes before byte ${this.#at}`);
+  }
+
   readString(length: number): string {
     const bytes = this.read(length);
     try {
@@ -56,6 +78,21 @@ export class ThriftBytes {
     }
     this.#written.set(bytes, this.#writtenBytes);
     this.#writtenBytes = end;
+  }
+
+  /** A safe integer as a zigzag varint. */
+  writeZigzag(value: number): void {
+    const half = value < 0 ? -value - 1 : value;
+    let low = (half % 2 ** 27) * 2 + (value < 0 ? 1 : 0);
+    let high = Math.floor(half / 2 ** 27);
+    const bytes = SCRATCH;
+    let n = 0;
+    for (; high > 0 && n < 4; low >>>= 7) bytes[n++] = (low & 0x7f) | 0x80;
+    // all of the low part is written, or nothing lies above it
+    if (high === 0) for (high = low; high > 0x7f; high >>>= 7) bytes[n++] = (high & 0x7f) | 0x80;
+    else for (; high > 0x7f; high = Math.floor(high / 128)) bytes[n++] = (high % 128) | 0x80;
+    bytes[n++] = high;
+    this.write(bytes.subarray(0, n));
   }
 
   flush(): void {}

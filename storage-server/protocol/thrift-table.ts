@@ -170,8 +170,8 @@ function writeValue(
     case 'i16':
     case 'i32':
     case 'i64':
-      // All three are zigzag varints; one path that is exact over the whole range.
-      protocol.writeI64(integerIn(value, type.kind, what));
+      // All three are zigzag varints. Not thrift's own, which makes a buffer for each: directories hold many.
+      bytes.writeZigzag(integerIn(value, type.kind, what));
       return;
     case 'double': {
       // Bit by bit: thrift's own loses the sign of zero and the payload of NaN.
@@ -299,7 +299,7 @@ class Reader {
   }
 
   #integer(kind: 'i16' | 'i32' | 'i64', what: string): number {
-    const value = this.#protocol.readI64().toNumber();
+    const value = this.#source.readZigzag();
     const bound = INTEGER_BOUNDS[kind];
     if (!Number.isSafeInteger(value) || value < -bound || value >= bound) {
       this.#fail(`${what} is outside ${kind} or beyond 2^53`);
