@@ -10,8 +10,8 @@ export interface BindingReceiver {
   ended(reason?: Error): void;
 }
 
-/** How the kernel took a message: it may not know the request (any more), or be gone. */
-export type Sent = 'taken' | 'unknown' | 'ended';
+/** How the kernel took a message: it may not know the request (any more), find fault with the message, or be gone. */
+export type Sent = 'taken' | 'unknown' | 'refused' | 'ended';
 
 export interface FuseBinding {
   /** Bytes come from now on, never from within this call. */

@@ -14,6 +14,8 @@ export interface Libc {
   mount(source: string, folder: string, type: string, flags: number, options: string): number;
   /** In a thread of its own: the kernel may ask the mount something meanwhile. Gives errno, 0 when it is done. */
   umount(folder: string, flags: number): Promise<number>;
+  /** Makes reads of a descriptor that others opened fail with EAGAIN where they would wait. */
+  setNonBlocking(descriptor: number): void;
   /** Bytes read, or -1. */
   read(descriptor: number, into: Uint8Array, length: number): number;
   socketPair(): [number, number];
@@ -29,6 +31,9 @@ export interface Libc {
 const AF_UNIX = 1;
 const SOCK_STREAM = 1;
 const SOCK_CLOEXEC = 0o2000000;
+const F_GETFL = 3;
+const F_SETFL = 4;
+const O_NONBLOCK = 0o4000;
 const MSG_DONTWAIT = 0x40;
 const MSG_CMSG_CLOEXEC = 0x40000000;
 const SOL_SOCKET = 1;
@@ -68,6 +73,7 @@ async function bind(): Promise<Libc> {
   const read = c.func('intptr_t read(int, uint8_t*, size_t)');
   const socketpair = c.func('int socketpair(int, int, int, _Out_ int*)');
   const recvmsg = c.func('intptr_t recvmsg(int, uint8_t*, int)');
+  const fcntl = c.func('int fcntl(int, int, ...)');
   const ioctl = c.func('int ioctl(int, unsigned long, _Inout_ uint8_t*)');
   return {
     mount,
@@ -78,6 +84,12 @@ async function bind(): Promise<Libc> {
           else reject(error);
         });
       }),
+    setNonBlocking(descriptor) {
+      const flags: number = fcntl(descriptor, F_GETFL);
+      if (flags < 0 || fcntl(descriptor, F_SETFL, 'int', flags | O_NONBLOCK) < 0) {
+        throw new MountError('REFUSED', `the descriptor can't be made non-blocking: errno ${koffi.errno()}`);
+      }
+    },
     read,
     socketPair() {
       const ends: [number, number] = [-1, -1];

@@ -56,3 +56,27 @@ export const REPLY_PARTS_MAX = 1023;
 
 /** Requests taken from the device in a row before other work of the thread gets its turn. */
 export const REQUESTS_IN_A_ROW_MAX = 64;
+
+/** Milliseconds for a child to start and ask a mount whether it lives; a busy machine starts processes slowly. */
+export const PROBE_MS = 5000;
+
+/** Milliseconds for fusermount3, which does little. */
+export const FUSERMOUNT_MS = 10_000;
+
+/** Milliseconds for looking at the folder to mount on: longer means that it lies in a mount that hangs. */
+export const FOLDER_MS = 5000;
+
+/** Milliseconds between attempts to unmount what is in use. */
+export const UNMOUNT_RETRY_MS = 50;
+
+/** Milliseconds until a mounted kernel has said its first word: it does so at once. */
+export const READY_MS = 10_000;
+
+/** Milliseconds that an unmount waits for those who use the mount, before it is detached under them. */
+export const UNMOUNT_GRACE_MS = 2000;
+
+/** Milliseconds for the kernel to let go of the descriptor after an unmount: at once, unless files of it are open. */
+export const RELEASE_MS = 500;
+
+/** Bytes that the kernel reads ahead on a mount, where we may say so: one request of the largest size. */
+export const READ_AHEAD_BYTES = READ_REQUEST_BYTES_MAX;

@@ -1,4 +1,5 @@
 /** Sends replies through a binding: headers in one buffer that is used again, data as views that are not copied. */
+import { Errno } from '../errno.ts';
 import type { FuseBinding, Sent } from './binding.ts';
 import { REPLY_PARTS_MAX } from './limits.ts';
 import { SizeOf } from './protocol.ts';
@@ -36,6 +37,8 @@ export class Replies {
     writeOutHeader(this.#view, this.#header.byteLength + length, errno, unique);
     const sent = this.#binding.send([this.#header, ...parts]);
     if (sent === 'unknown') this.unwanted++;
+    // who asked is still waiting
+    if (sent === 'refused' && errno === 0) this.status(unique, Errno.EIO);
     return sent;
   }
 }
