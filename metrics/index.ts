@@ -7,7 +7,6 @@ export { processCollector } from './process-metrics.ts';
 export { type Collector, MetricsRegistry, type Samples } from './registry.ts';
 export {
   addStreamProfile,
-  BEAT_BYTES,
   type Clock,
   newStreamProfile,
   PROFILER_BYTES,

@@ -7,7 +7,8 @@
  * a worker that sleeps for an hour needs not be woken to be read.
  *
  * It owns no memory and reads no clock of its own: words and clock (monotonic nanoseconds, the same in all threads) are
- * handed in. What the states mean is decided by the worker.
+ * handed in. What the states mean is decided by the worker. A beat is a cache line of 64 bytes, what an interface of
+ * hardware hands over in one cycle.
  */
 
 export const StreamState = {
@@ -21,9 +22,6 @@ export const StreamState = {
   IDLE: 3,
 } as const;
 export type StreamState = (typeof StreamState)[keyof typeof StreamState];
-
-/** Bytes of a beat: what an interface of hardware would hand over in one cycle, a cache line. */
-export const BEAT_BYTES = 64;
 
 /** Registers of a profiler: 64-bit words from its start on. Times and beats are indexed by state. */
 const SINCE = 0;
