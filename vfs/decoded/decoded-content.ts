@@ -7,9 +7,10 @@ import { DecodeError, type FileMetadata } from '../../decode/index.ts';
 import type { FetchedFooter } from '../../fetcher/index.ts';
 import type { FileContent, Opening, ReadDone, RequestSignal } from '../fuse/content.ts';
 import { BATCH_ROWS } from '../limits.ts';
-import type { StoredFile } from '../raw/range-store.ts';
 import type { RawContent } from '../raw/raw-content.ts';
-import { type ChunkStore, DecodedChunk } from './chunk-store.ts';
+import type { StoredFile } from '../raw/stored-file.ts';
+import type { ChunkStore } from './chunk-store.ts';
+import { DecodedChunk } from './decoded-chunk.ts';
 import { type DecodedLayout, PAGE_BYTES, planDecodedFile, type Section } from './layout.ts';
 import { plainChunkSpec } from './plain-chunk-spec.ts';
 
@@ -25,8 +26,8 @@ export interface DecodedContentOptions {
   readonly length: number;
   readonly chunkBytesMax: number;
   readonly depth: () => number;
-  /** How handles are served by the kernel; asked at every open. */
-  readonly opening: () => Opening;
+  /** Told when a chunk of it is whole, and where it begins in the view. */
+  readonly onDecoded?: (chunk: DecodedChunk, start: number) => void;
 }
 
 /** What is there when the footer has been read. */
@@ -48,9 +49,23 @@ export class DecodedContent implements FileContent {
     this.#options = options;
   }
 
-  /** Decoded chunks that are whole, for whoever pushes them into the kernel's cache, with their places in the view. */
-  *complete(): Generator<{ readonly chunk: DecodedChunk; readonly start: number }> {
-    for (const [{ start }, chunk] of this.#loaded?.chunks ?? []) if (chunk.isComplete) yield { chunk, start };
+  /** The kernel's cache holds chunks of it: new handles go through the cache. */
+  isInCache = false;
+
+  /** What comes before the first chunk and after the last, in whole pages; the last page may end with the file. */
+  ends(): { readonly offset: number; readonly bytes: Uint8Array }[] {
+    const layout = this.#loaded?.layout;
+    if (layout === undefined) return [];
+    const [first, second] = layout.sections;
+    const last = layout.sections.at(-1)!;
+    const ends: { offset: number; bytes: Uint8Array }[] = [];
+    if (first?.kind === 'bytes' && second?.kind === 'zeros') {
+      const bytes = new Uint8Array(PAGE_BYTES);
+      bytes.set(first.bytes);
+      ends.push({ offset: 0, bytes });
+    }
+    if (last.kind === 'bytes') ends.push({ offset: last.start, bytes: last.bytes });
+    return ends;
   }
 
   measure(_signal: RequestSignal, done: (error: unknown, length?: number) => void): void {
@@ -62,7 +77,7 @@ export class DecodedContent implements FileContent {
 
   open(_signal: RequestSignal, done: (error: unknown, opening?: Opening) => void): void {
     this.#whenLoaded(
-      () => done(undefined, this.#options.opening()),
+      ({ layout }) => done(undefined, { serve: layout === undefined || this.isInCache ? 'cached' : 'direct' }),
       (error) => done(error),
     );
   }
@@ -205,7 +220,8 @@ export class DecodedContent implements FileContent {
     const { metadata, stored } = loaded;
     const { group, column, pages } = section;
     const spec = plainChunkSpec(metadata!, group, column, BATCH_ROWS);
-    const chunk = new DecodedChunk(this.#options.chunks, { stored, spec, pages, group });
+    const { chunks, onDecoded } = this.#options;
+    const chunk = new DecodedChunk(chunks, { stored, spec, pages, group }, () => onDecoded?.(chunk, section.start));
     loaded.chunks.set(section, chunk);
     return chunk;
   }

@@ -10,31 +10,14 @@ import {
   type ByteLedger,
   coalesceRanges,
   FetchError,
-  type FetchPart,
   type FileVersion,
   newLedger,
   RangeFetch,
   type Transport,
 } from '../../fetcher/index.ts';
 import { AHEAD_SHARE, SPECULATIVE_REQUESTS_MAX, STORE_REQUEST_BYTES_MAX } from '../limits.ts';
+import { type BytesReady, StoredFile, type Unit, type UnitKeeper } from './stored-file.ts';
 import type { FileUnits } from './units.ts';
-
-/** Called once: with an error, or with views of exactly the asked bytes, valid during the call. */
-export type BytesReady = (error: Error | undefined, views: readonly Uint8Array[]) => void;
-
-interface Unit extends Range {
-  readonly file: StoredFile;
-  readonly number: number;
-  /** Bytes from its start that are in memory. */
-  landed: number;
-  fetch: RangeFetch | undefined;
-  part: FetchPart | undefined;
-  /** Readers and decoders that it must not leave under. */
-  pins: number;
-  /** Bytes from its start up to the last that was read. */
-  readTo: number;
-  failure: Error | undefined;
-}
 
 interface Waiter {
   readonly units: readonly Unit[];
@@ -53,7 +36,7 @@ export interface RangeStoreOptions {
   readonly makeRoom?: () => boolean;
 }
 
-export class RangeStore {
+export class RangeStore implements UnitKeeper {
   readonly ledger: ByteLedger = newLedger();
   /** Reads answered from memory, with bytes that were on their way, and with a request of their own. */
   readonly reads = { there: 0, late: 0, absent: 0 };
@@ -386,80 +369,5 @@ export class RangeStore {
     }
     this.#cancel.abort();
     for (const unit of [...this.#units]) if (unit.pins === 0) this.#release(unit, 'cancelled');
-  }
-}
-
-/** A unit that stays in memory until it is released. */
-export interface HeldUnit {
-  /** The pool's address of its first byte. */
-  readonly address: number;
-  release(): void;
-}
-
-/** One version of a file in the store. */
-export class StoredFile {
-  readonly version: FileVersion;
-  readonly units: FileUnits;
-  readonly #store: RangeStore;
-  readonly #made = new Map<number, Unit>();
-  isClosed = false;
-
-  constructor(store: RangeStore, version: FileVersion, units: FileUnits) {
-    this.#store = store;
-    this.version = version;
-    this.units = units;
-  }
-
-  /**
-   * Bytes [offset, offset + length) of the file, which has them: answered within the call when they are in memory.
-   * Otherwise returns what cancels the wait.
-   */
-  read(offset: number, length: number, done: BytesReady): (() => void) | undefined {
-    const range = { start: offset, end: offset + length };
-    const units: Unit[] = [];
-    const last = this.units.find(range.end - 1);
-    for (let number = this.units.find(offset); number <= last; number++) units.push(this.#unit(number));
-    return this.#store.read(units, range, done);
-  }
-
-  /** Fetches units ahead, in this order. */
-  prefetch(numbers: readonly number[]): void {
-    this.#store.prefetch(numbers.map((number) => this.#unit(number)));
-  }
-
-  #unit(number: number): Unit {
-    const known = this.#made.get(number);
-    if (known !== undefined) return known;
-    const { start, end } = this.units.range(number);
-    const none = { landed: 0, fetch: undefined, part: undefined, pins: 0, readTo: 0, failure: undefined };
-    const unit: Unit = { start, end, file: this, number, ...none };
-    this.#made.set(number, unit);
-    return unit;
-  }
-
-  /** Brings a unit into memory and keeps it there; `done` may be called within the call. Returns what cancels the wait. */
-  hold(number: number, done: (error: Error | undefined, held?: HeldUnit) => void): (() => void) | undefined {
-    const unit = this.#unit(number);
-    return this.#store.read([unit], unit, (error) => {
-      if (error !== undefined) {
-        done(error);
-        return;
-      }
-      this.#store.pin(unit);
-      let isHeld = true;
-      const release = (): void => {
-        if (!isHeld) return;
-        isHeld = false;
-        this.#store.unpin(unit);
-      };
-      done(undefined, { address: this.#store.addressOf(unit), release });
-    });
-  }
-
-  /** Gives up what is in memory of it; what is being read goes when it has been. */
-  close(): void {
-    if (this.isClosed) return;
-    this.isClosed = true;
-    this.#store.drop(this);
   }
 }

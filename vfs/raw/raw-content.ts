@@ -7,7 +7,7 @@
 
 import type { FileContent, Opening, ReadDone, RequestSignal } from '../fuse/content.ts';
 import { READ_AHEAD_BYTES_MAX, READ_AHEAD_BYTES_MIN, UNIT_BYTES } from '../limits.ts';
-import type { StoredFile } from './range-store.ts';
+import type { StoredFile } from './stored-file.ts';
 import type { ChunkPlace } from './units.ts';
 
 export interface RawContentOptions {

@@ -2,6 +2,7 @@
 import { loadKernels, Pool } from '../../decode/index.ts';
 import { FetchError, type FileVersion, fetchFooter, type ReadOptions, type Transport } from '../../fetcher/index.ts';
 import { ChunkStore } from '../decoded/chunk-store.ts';
+import type { DecodedChunk } from '../decoded/decoded-chunk.ts';
 import { DecodedContent } from '../decoded/decoded-content.ts';
 import type { FileContent, RequestSignal } from '../fuse/content.ts';
 import { RangeStore } from '../raw/range-store.ts';
@@ -63,6 +64,7 @@ export class ViewRig {
   readonly pool: Pool;
   readonly store: RangeStore;
   readonly chunks: ChunkStore;
+  onDecoded: ((content: DecodedContent, chunk: DecodedChunk, start: number) => void) | undefined;
   readonly #options: RigOptions;
 
   constructor(options: RigOptions = {}) {
@@ -102,7 +104,7 @@ export class ViewRig {
 
   decoded(version: FileVersion): DecodedContent {
     const raw = this.raw(version);
-    return new DecodedContent({
+    const content: DecodedContent = new DecodedContent({
       raw,
       chunks: this.chunks,
       footer: () => fetchFooter(this.transport, version),
@@ -110,8 +112,9 @@ export class ViewRig {
       length: version.length,
       chunkBytesMax: this.#options.chunkBytesMax ?? 8 << 20,
       depth: () => this.#options.depth ?? 2,
-      opening: () => ({ serve: 'direct' }),
+      onDecoded: (chunk, start) => this.onDecoded?.(content, chunk, start),
     });
+    return content;
   }
 }
 

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { DuckDBInstance } from '@duckdb/node-api';
 import { FetchError } from '../../fetcher/index.ts';
+import { CachePusher } from '../decoded/cache-pusher.ts';
 import type { FileContent } from '../fuse/content.ts';
 import { materialize } from './materialize.ts';
 import { measure, newSignal, readContent, ViewRig } from './view-rig.ts';
@@ -133,6 +134,42 @@ describe('views', () => {
     await assert.rejects(readContent(decoded, 4096, 1000));
     const far = view.length >> 1;
     assert.deepEqual(await readContent(decoded, far, 1000), Buffer.from(view.subarray(far, far + 1000)));
+    decoded.close();
+    await settle(rig);
+    assert.equal(rig.pool.usedBytes, 0);
+  });
+
+  test('what is pushed into the kernel cache is what the view holds there, in whole pages', async () => {
+    const rig = new ViewRig();
+    const cache = view.slice().fill(0xaa);
+    const known = new Set<number>();
+    const pusher = new CachePusher({
+      u8: rig.pool.u8,
+      idleMs: 5,
+      pieceBytes: 64 << 10,
+      push: async (path, offset, bytes) => {
+        assert.equal(path, 'f.parquet');
+        assert.equal(offset % 4096, 0);
+        assert.ok(bytes.length % 4096 === 0 || offset + bytes.length === view.length);
+        await new Promise((resolve) => setImmediate(resolve));
+        cache.set(bytes, offset);
+        for (let page = offset >> 12; page << 12 < offset + bytes.length; page++) known.add(page);
+        return true;
+      },
+    });
+    rig.onDecoded = (content, chunk, start) => pusher.add({ path: 'f.parquet', content, chunk, start });
+    const decoded = rig.decoded(rig.transport.add('f.parquet', file));
+    await checkReads(decoded, view, 20);
+    await readContent(decoded, view.length - 100, 100);
+    while (pusher.waiting > 0 || pusher.counts.chunks === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    await settle(rig);
+    assert.ok(decoded.isInCache);
+    assert.ok(known.size > 100);
+    for (const page of known) {
+      const [start, end] = [page << 12, Math.min(view.length, (page + 1) << 12)];
+      assert.equal(Buffer.compare(cache.subarray(start, end), view.subarray(start, end)), 0, `page ${page}`);
+    }
+    pusher.close();
     decoded.close();
     await settle(rig);
     assert.equal(rig.pool.usedBytes, 0);
