@@ -8,7 +8,7 @@
  */
 import { close, constants, fstat, fstatSync, open } from 'node:fs';
 import { sameVersion } from './protocol/index.ts';
-import type { StoredFile } from './region.ts';
+import type { StoredFile } from './served-file.ts';
 
 export interface OpenFile {
   readonly file: StoredFile;

@@ -9,8 +9,9 @@ import { HOLE_BYTES_MIN, LOAD_BYTES, OPEN_FILES_MAX } from './limits.ts';
 import { OpenFiles } from './open-files.ts';
 import { PartialFile } from './partial-file.ts';
 import { ALIGN_BYTES_MIN, isPackedPath, ProtocolError } from './protocol/index.ts';
-import { Region, type ServedFile } from './region.ts';
+import { Region } from './region.ts';
 import { type Skipped, scanRoots } from './scan-roots.ts';
+import type { ServedFile } from './served-file.ts';
 import { readOrThrow, StorageReads } from './storage-reads.ts';
 
 export interface PackOptions {

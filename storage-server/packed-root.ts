@@ -16,7 +16,7 @@ import {
   parseDirectorySize,
   sameVersion,
 } from './protocol/index.ts';
-import type { ServedFile } from './region.ts';
+import type { ServedFile } from './served-file.ts';
 
 /** Packed files that have been read, by their paths on this machine: one that has not changed is not read again. */
 export type KnownPacks = Map<string, readonly ServedFile[]>;

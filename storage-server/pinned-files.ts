@@ -8,7 +8,7 @@ import { ServeError } from './errors.ts';
 import { LOAD_BYTES, PINNED_CHUNK_BYTES } from './limits.ts';
 import type { OpenFiles } from './open-files.ts';
 import { versionEtag } from './protocol/index.ts';
-import type { ServedFile } from './region.ts';
+import type { ServedFile } from './served-file.ts';
 import { type StorageFaults, StorageReads } from './storage-reads.ts';
 
 export interface PinOptions {

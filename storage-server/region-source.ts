@@ -5,8 +5,9 @@ import { OpenFiles } from './open-files.ts';
 import type { KnownPacks } from './packed-root.ts';
 import { PinnedFiles } from './pinned-files.ts';
 import { ALIGN_BYTES_MIN, ProtocolError, sameVersion } from './protocol/index.ts';
-import { Region, type ServedFile } from './region.ts';
+import { Region } from './region.ts';
 import { type OnPlace, type Skipped, scanRoots } from './scan-roots.ts';
+import type { ServedFile } from './served-file.ts';
 
 export interface LoadedRegion {
   /** The previous region itself if nothing has changed. */

@@ -5,27 +5,8 @@
  */
 import { randomBytes, randomInt } from 'node:crypto';
 import type { PinnedFiles } from './pinned-files.ts';
-import {
-  type Directory,
-  type DirectoryEntry,
-  GENERATION_BYTES,
-  planDirectory,
-  type VersionStat,
-} from './protocol/index.ts';
-
-/** A file of this machine as it was when the region was made. */
-export interface StoredFile {
-  /** Links resolved. */
-  readonly localPath: string;
-  readonly version: VersionStat;
-}
-
-/** A file of the region: consecutive bytes of a stored one, which several may share. */
-export interface ServedFile extends Omit<DirectoryEntry, 'offset'> {
-  readonly store: StoredFile;
-  /** Where in the stored file it starts. */
-  readonly start: number;
-}
+import { type Directory, type DirectoryEntry, GENERATION_BYTES, planDirectory } from './protocol/index.ts';
+import type { ServedFile } from './served-file.ts';
 
 /** Takes the pieces of a range in order; together they are exactly the range. */
 export interface PieceVisitor {

@@ -18,7 +18,7 @@ import {
   ProtocolError,
   versionEtag,
 } from './protocol/index.ts';
-import type { ServedFile } from './region.ts';
+import type { ServedFile } from './served-file.ts';
 
 export interface Skipped {
   readonly path: string;

@@ -8,7 +8,7 @@ import { readv } from 'node:fs';
 import { ServeError } from './errors.ts';
 import { STORES_READING_MAX } from './limits.ts';
 import { FILE_CHANGED, type OpenFile, type OpenFiles, type StorageFault } from './open-files.ts';
-import type { ServedFile, StoredFile } from './region.ts';
+import type { ServedFile, StoredFile } from './served-file.ts';
 
 /** Consecutive bytes of one stored file, into one or more places. */
 interface Fetch {

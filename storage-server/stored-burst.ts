@@ -6,7 +6,8 @@ import type { Socket } from 'node:net';
 import { Burst, type Failure, type PendingRead, type PlannedFrame } from './burst.ts';
 import type { OpenFiles } from './open-files.ts';
 import { encodeReason, FRAME_HEADER_BYTES, WC } from './protocol/index.ts';
-import type { Region, ServedFile } from './region.ts';
+import type { Region } from './region.ts';
+import type { ServedFile } from './served-file.ts';
 import type { Slab } from './slab-pool.ts';
 import { type StorageFaults, StorageReads } from './storage-reads.ts';
 

@@ -79,7 +79,7 @@ describe('serve', () => {
       assert.equal(code, 1);
       assert.match(
         errors,
-        /^qanat scan: fetch SERVER: t\.parquet: the file has changed .*restart qanat serve to serve the new one\n$/,
+        /^qanat scan: fetch STALE: t\.parquet: the file has changed since it was published: a SIGHUP .*--watch by itself\n$/,
       );
       await changing.write('new.parquet', numbersQuery(20));
       const added = await qanat(['ls', `rdma://${other.ready.rdma}/new.parquet`]);

@@ -1,0 +1,16 @@
+/** What the files of a region are made of; a region lays them out, and where they lie is read by others. */
+import type { DirectoryEntry, VersionStat } from './protocol/index.ts';
+
+/** A file of this machine as it was when the region was made. */
+export interface StoredFile {
+  /** Links resolved. */
+  readonly localPath: string;
+  readonly version: VersionStat;
+}
+
+/** A file of the region: consecutive bytes of a stored one, which several may share. */
+export interface ServedFile extends Omit<DirectoryEntry, 'offset'> {
+  readonly store: StoredFile;
+  /** Where in the stored file it starts. */
+  readonly start: number;
+}
