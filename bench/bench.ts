@@ -1,5 +1,5 @@
 /**
- * `npm run bench -- <decode|scan|serve|memory|footer|all> [--small] [--json] [--rows n]`: runs benchmarks and prints a table
+ * `npm run bench -- <decode|scan|serve|memory|footer|mount|all> [--small] [--json] [--rows n]`: runs benchmarks and prints a table
  * of each and its ratios beside what they should be. With `--json` stdout holds one object and nothing else:
  * { ratios: { name: number }, benchmarks: { name: details } }. Below a target is no failure: only wrong values are.
  */
@@ -7,6 +7,7 @@ import { parseArgs } from 'node:util';
 import { benchDecode } from './decode.ts';
 import { benchFooter } from './footer.ts';
 import { benchMemory } from './memory.ts';
+import { benchMount } from './mount.ts';
 import { type BenchOptions, type BenchResult, formatTable } from './result.ts';
 import { benchScan } from './scan.ts';
 import { benchServe } from './serve.ts';
@@ -17,6 +18,7 @@ const BENCHMARKS: Readonly<Record<string, (options: BenchOptions) => Promise<Ben
   serve: ({ small = false }) => benchServe({ small }),
   memory: benchMemory,
   footer: benchFooter,
+  mount: benchMount,
 };
 
 /** What each ratio is to reach: at least, or at most. */
@@ -39,6 +41,11 @@ const TARGETS: Readonly<Record<string, readonly [direction: 'least' | 'most', va
   'duckdb.time': ['most', 1],
   'hyparquet.time': ['most', 1],
   'parquet-wasm.time': ['most', 1],
+  'duckdb.warm.overDecodedLocal.max': ['most', 1.1],
+  'duckdb.warm.speedup.min': ['least', 1.5],
+  'duckdb.cold.cpu.max': ['most', 0.65],
+  'duckdb.cold.wall.max': ['most', 1.25],
+  'duckdb.strings.wall.max': ['most', 1.1],
 };
 
 const USAGE = `usage: npm run bench -- <${Object.keys(BENCHMARKS).join('|')}|all> [--small] [--json] [--rows n]`;
