@@ -101,38 +101,40 @@ test('a replaced rkey is refused as stale, one that never was is not; no length 
   assert.equal(server.counters().staleRefusals, 1);
 });
 
-test('READs that have begun are of the old generation, those that have not are refused', async (t) => {
-  const folder = makeFolder(t, { 'a.parquet': pattern(8_000_000, 1), 'b.parquet': pattern(1000, 2) });
-  const { server, port } = await startServer(t, folder);
-  const client = await RawClient.greeted(port);
-  const directory = await fetchDirectory(client);
-  const address = addressOf(directory, 'a.parquet');
-  client.socket.pause();
-  const { rkey } = client.welcome;
-  for (let wrId = 10; wrId < 26; wrId++) {
-    client.socket.write(readFrame({ wrId, rkey, address, length: 8_000_000 }));
-  }
-  // More than sockets take and than the server has in memory for one peer.
-  while (server.counters().bytesSent < 2 << 20) await sleep(5);
-  for (let sent = -1; sent !== server.counters().bytesSent; await sleep(50)) sent = server.counters().bytesSent;
-  replace(folder, 'b.parquet', pattern(1000, 3));
-  assert.equal(await server.republish(), 'published');
-  assert.equal(server.counters().staleRefusals, 1);
-  client.socket.write(readFrame({ wrId: 99, rkey, address, length: 8 }));
-  client.socket.resume();
-  const frames = await framesOf(client);
-  const expected = pattern(8_000_000, 1);
-  for (const { kind, status, offset, payload } of frames) {
-    if (kind !== FRAME_KIND.PAYLOAD || status !== WC.SUCCESS) continue;
-    assert.ok(expected.subarray(offset, offset + payload.byteLength).equals(payload));
-  }
-  const events = frames.filter(({ kind }) => kind === FRAME_KIND.EVENT);
-  assert.equal(events.length, 1);
-  const end = frames.at(-1)!;
-  const completed = frames.filter(({ status, last }) => last && status === WC.SUCCESS).length;
-  assert.deepEqual([end.last, end.status, end.stale, end.wrId], [true, WC.REM_ACCESS_ERR, true, 10 + completed]);
-  assert.ok(completed < 16);
-});
+for (const pin of [undefined, { budgetBytes: 64 << 20 }]) {
+  test(`READs that have begun are of the old generation, those that have not are refused${pin === undefined ? '' : ', pinned'}`, async (t) => {
+    const folder = makeFolder(t, { 'a.parquet': pattern(8_000_000, 1), 'b.parquet': pattern(1000, 2) });
+    const { server, port } = await startServer(t, folder, pin === undefined ? {} : { pin });
+    const client = await RawClient.greeted(port);
+    const directory = await fetchDirectory(client);
+    const address = addressOf(directory, 'a.parquet');
+    client.socket.pause();
+    const { rkey } = client.welcome;
+    for (let wrId = 10; wrId < 26; wrId++) {
+      client.socket.write(readFrame({ wrId, rkey, address, length: 8_000_000 }));
+    }
+    // More than sockets take and than the server has in memory for one peer.
+    while (server.counters().bytesSent < 2 << 20) await sleep(5);
+    for (let sent = -1; sent !== server.counters().bytesSent; await sleep(50)) sent = server.counters().bytesSent;
+    replace(folder, 'a.parquet', pattern(8_000_000, 3));
+    assert.equal(await server.republish(), 'published');
+    assert.equal(server.counters().staleRefusals, 1);
+    client.socket.write(readFrame({ wrId: 99, rkey, address, length: 8 }));
+    client.socket.resume();
+    const frames = await framesOf(client);
+    const expected = pattern(8_000_000, 1);
+    for (const { kind, status, offset, payload } of frames) {
+      if (kind !== FRAME_KIND.PAYLOAD || status !== WC.SUCCESS) continue;
+      assert.ok(expected.subarray(offset, offset + payload.byteLength).equals(payload));
+    }
+    const events = frames.filter(({ kind }) => kind === FRAME_KIND.EVENT);
+    assert.equal(events.length, 1);
+    const end = frames.at(-1)!;
+    const completed = frames.filter(({ status, last }) => last && status === WC.SUCCESS).length;
+    assert.deepEqual([end.last, end.status, end.stale, end.wrId], [true, WC.REM_ACCESS_ERR, true, 10 + completed]);
+    assert.ok(completed < 16);
+  });
+}
 
 test('a file that has changed and is not published yet is a stale error', async (t) => {
   const folder = makeFolder(t, FILES);
