@@ -56,6 +56,7 @@ export async function readPackedRoot(
 }
 
 async function readDirectory(handle: FileHandle, fileBytes: number): Promise<Directory> {
+  if (fileBytes < DIRECTORY_SIZE_BYTES) throw new ProtocolError('LENGTH', `a file of ${fileBytes} bytes`, 0);
   const size = parseDirectorySize(await readAt(handle, 0, DIRECTORY_SIZE_BYTES), fileBytes);
   const directory = parseDirectory(await readAt(handle, DIRECTORY_SIZE_BYTES, size), fileBytes);
   checkPackedLength(directory);

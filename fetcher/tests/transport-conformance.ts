@@ -15,6 +15,8 @@ import { makeFolder, pattern } from './transport-fixtures.ts';
 export interface Source {
   readonly transport: Transport;
   readonly counters: Readonly<TransportCounters>;
+  /** Brings what the folder has now into a source that does not look at it by itself. */
+  readonly update?: () => Promise<void>;
 }
 
 /** Makes a transport over a folder; ends with the test. */
@@ -179,6 +181,7 @@ export function testTransport(kind: string, makeSource: MakeSource): void {
     renameSync(join(folder, 'new'), join(folder, 'ü.parquet'));
     writeFileSync(join(folder, 'b0.parquet'), pattern(65_536, 99));
     rmSync(join(folder, 'b/small.parquet'));
+    await reader.source.update?.();
     for (const path of ['ü.parquet', 'b0.parquet', 'b/small.parquet']) {
       await assert.rejects(
         reader.read(path, 50, new Uint8Array(100)),

@@ -76,5 +76,8 @@ export const FILE_READ_BYTES = 1024 * 1024;
  */
 export const PACKED_FIRST_READ_BYTES = 64 * 1024;
 
+/** Versions of a packed file that one read may meet: one that is replaced faster than it is read is not waited for. */
+export const PACKED_VERSIONS_MAX = 8;
+
 /** Descriptors of local files kept open. */
 export const OPEN_FILES_MAX = 128;

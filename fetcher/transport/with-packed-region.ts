@@ -2,8 +2,9 @@
  * The files of a packed region (`qanat pack`) as a source, over any transport that can read the one file it lies in: a
  * local one, and whatever else reads ranges. Its directory is fetched when it is first needed and again when a listing
  * finds another version of the file. A file's etag is the one that it was packed with; each read is of the version of the
- * packed file whose directory said where to look, which the transport below checks: one that is replaced underneath is a
- * STALE error, never bytes of two.
+ * packed file whose directory said where to look, which the transport below checks. When that is replaced underneath, a
+ * read goes on in the new one exactly if the file is there with the same etag, and is a STALE error otherwise: never
+ * bytes of two versions.
  *
  * Nothing in a packed file is trusted before it is checked. Contents are not: they are whatever they are, as everywhere.
  */
@@ -18,7 +19,7 @@ import {
   parseDirectorySize,
 } from '../../storage-server/protocol/index.ts';
 import { FetchError } from '../errors.ts';
-import { PACKED_FIRST_READ_BYTES } from './limits.ts';
+import { PACKED_FIRST_READ_BYTES, PACKED_VERSIONS_MAX } from './limits.ts';
 import { checkRange } from './range.ts';
 import type { FileVersion, Transport, TransportCounters } from './transport.ts';
 
@@ -49,6 +50,13 @@ export function withPackedRegion(inner: Transport, path: string, counters: Trans
     return packed;
   }
 
+  /** Where a file is now. Throws STALE unless it is the version that the caller holds. */
+  function find(packed: Packed, file: FileVersion): { readonly file: FileVersion; readonly address: number } {
+    const found = packed.byPath.get(file.path);
+    if (found?.file.etag === file.etag && found.file.length === file.length) return found;
+    throw new FetchError('STALE', `${file.path} has changed in ${path} since it was opened`);
+  }
+
   return {
     async list(prefix) {
       const { files } = await look();
@@ -56,12 +64,29 @@ export function withPackedRegion(inner: Transport, path: string, counters: Trans
     },
     async read(file, start, into, options = {}) {
       checkRange(file, start, into.byteLength);
-      const packed = await (newest?.packed ?? look());
-      const found = packed.byPath.get(file.path);
-      if (found?.file.etag !== file.etag || found.file.length !== file.length) {
-        throw new FetchError('STALE', `${file.path} has changed in ${path} since it was opened`);
+      let packed = await (newest?.packed ?? look());
+      let arrived = 0;
+      for (let round = 1; ; round++) {
+        const { address } = find(packed, file);
+        // All bytes may have come without the word that they are good: the last one is read again for it.
+        const from = Math.min(arrived, Math.max(0, into.byteLength - 1));
+        let twice = arrived - from;
+        const onArrived = (bytes: number): void => {
+          counters.bytesDiscarded += twice;
+          twice = 0;
+          if (from + bytes <= arrived) return;
+          arrived = from + bytes;
+          options.onArrived?.(arrived);
+        };
+        try {
+          return await inner.read(packed.file, address + start + from, into.subarray(from), { ...options, onArrived });
+        } catch (error) {
+          const before = packed;
+          if (!(error instanceof FetchError) || error.code !== 'STALE' || round === PACKED_VERSIONS_MAX) throw error;
+          packed = await look();
+          if (packed === before) throw error;
+        }
       }
-      await inner.read(packed.file, found.address + start, into, options);
     },
     close: () => inner.close(),
   };

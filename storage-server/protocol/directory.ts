@@ -108,7 +108,7 @@ function encodeDirectory(generation: Uint8Array, alignBytes: number, entries: Di
 /** The directory's size from the first eight bytes of a region. Throws LENGTH or NUMBER. */
 export function parseDirectorySize(bytes: Uint8Array, regionLength: number): number {
   if (bytes.byteLength !== DIRECTORY_SIZE_BYTES) throw new ProtocolError('LENGTH', 'directory size is eight bytes', 0);
-  const size = readU64(viewOf(bytes), 0, 'directory size');
+  const size = readU64(viewOf(bytes), 0, 'directory size', 0);
   if (size <= DIRECTORY_CRC_BYTES || size > DIRECTORY_BYTES_MAX || size > regionLength - DIRECTORY_SIZE_BYTES) {
     throw new ProtocolError('LENGTH', `directory size ${size} in a region of ${regionLength} bytes`, 0);
   }

@@ -9,10 +9,10 @@ const TWO_32 = 0x1_0000_0000;
 /** Largest high half of a u64 that still is a safe integer. */
 const HIGH_MAX = 0x1f_ffff;
 
-/** Reads a u64, little-endian. Throws NUMBER beyond 2^53 - 1. */
-export function readU64(view: DataView, at: number, what: string): number {
+/** Reads a u64, little-endian; `address` is where it lies in a region, if it does. Throws NUMBER beyond 2^53 - 1. */
+export function readU64(view: DataView, at: number, what: string, address?: number): number {
   const high = view.getUint32(at + 4, true);
-  if (high > HIGH_MAX) throw new ProtocolError('NUMBER', `${what} is beyond 2^53`);
+  if (high > HIGH_MAX) throw new ProtocolError('NUMBER', `${what} is beyond 2^53`, address);
   return high * TWO_32 + view.getUint32(at, true);
 }
 
