@@ -11,7 +11,7 @@ export const CATALOGUE = join(import.meta.dirname, 'METRICS.md');
 
 const SIDES: Readonly<Record<Side, string>> = {
   server: '`qanat serve`, by default on `http://127.0.0.1:7480/metrics`',
-  client: 'clients: `qanat scan --metrics host:port`, `qanat daemon`',
+  client: 'clients: `qanat scan` and `qanat mount` with `--metrics host:port`, `qanat daemon`',
 };
 
 /** Sections by the first words of the names, in this order. */
@@ -22,6 +22,7 @@ const SECTIONS: ReadonlyArray<readonly [title: string, prefix: RegExp]> = [
   ['pool: the memory budget', /^qanat_pool_/],
   ['scan: what consumers get', /^qanat_scan_/],
   ['decode: decoder threads', /^qanat_decode_/],
+  ['mount: the file system', /^qanat_mount_/],
   ['The endpoint and the process', /^(qanat_(http|metrics|build)_|process_|nodejs_)/],
 ];
 

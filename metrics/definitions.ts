@@ -38,6 +38,45 @@ const ENCODINGS = [
 ] as const;
 const CODECS = ['UNCOMPRESSED', 'SNAPPY', 'GZIP', 'LZO', 'BROTLI', 'LZ4', 'ZSTD', 'LZ4_RAW', 'other'] as const;
 
+/** What a FUSE kernel asks for, as the session names it. */
+const MOUNT_REQUESTS = [
+  'LOOKUP',
+  'GETATTR',
+  'STATX',
+  'OPEN',
+  'READ',
+  'RELEASE',
+  'OPENDIR',
+  'READDIR',
+  'READDIRPLUS',
+  'RELEASEDIR',
+  'FORGET',
+  'GETXATTR',
+  'LISTXATTR',
+  'STATFS',
+  'ACCESS',
+  'INTERRUPT',
+  'other',
+] as const;
+
+/** Errors that programs see when they read a mount. */
+const MOUNT_ERRORS = [
+  'EIO',
+  'ESTALE',
+  'ETIMEDOUT',
+  'EINTR',
+  'ENOMEM',
+  'EACCES',
+  'ENOENT',
+  'ENOTCONN',
+  'EROFS',
+  'ENODATA',
+  'ENOSYS',
+  'other',
+] as const;
+
+const SERVED = ['cached', 'direct', 'passthrough'] as const;
+
 const DECODER = { below: DECODERS_MAX } as const;
 
 /** From a read in memory over loopback to one that a stall timer ends. */
@@ -172,7 +211,7 @@ export const METRICS = {
   fetchUsedBytes: client.counter(
     'qanat_fetch_used_bytes_total',
     'bytes',
-    'Bytes that came and were used: column chunks that were decoded, metadata (footers and directories).',
+    'Bytes that came and were used: column chunks that were decoded, or what a mount had read of a file (chunk); footers and directories (metadata).',
     { labels: { use: ['chunk', 'metadata'] } },
   ),
   fetchWastedBytes: client.counter(
@@ -306,6 +345,71 @@ export const METRICS = {
     'bytes',
     'The same bytes after decompression.',
     { labels: { codec: CODECS } },
+  ),
+
+  // mount: the file system
+  mountRequests: client.counter('qanat_mount_requests_total', 'count', 'Requests of the kernel, by operation.', {
+    labels: { operation: MOUNT_REQUESTS },
+  }),
+  mountErrors: client.counter(
+    'qanat_mount_errors_total',
+    'count',
+    'Requests answered with an error, by its name. ENOSYS and ENODATA are no failures: the kernel asks what there may be.',
+    { labels: { errno: MOUNT_ERRORS } },
+  ),
+  mountOpens: client.counter('qanat_mount_opens_total', 'count', 'Files opened, by how the kernel serves the handle.', {
+    labels: { serving: SERVED },
+  }),
+  mountReads: client.counter(
+    'qanat_mount_reads_total',
+    'count',
+    "Reads answered with bytes, by how their handle is served; what the kernel's page cache answers is not among them.",
+    { labels: { serving: SERVED } },
+  ),
+  mountReadBytes: client.counter('qanat_mount_read_bytes_total', 'bytes', 'Bytes that reads were answered with.'),
+  mountTimeouts: client.counter(
+    'qanat_mount_timeouts_total',
+    'count',
+    'Requests that were not answered in time and got ETIMEDOUT.',
+  ),
+  mountInterrupts: client.counter('qanat_mount_interrupts_total', 'count', 'Requests given up by a signal.'),
+  mountPending: client.gauge('qanat_mount_pending', 'count', 'Requests of the kernel that wait for their answer.'),
+  mountHandles: client.gauge('qanat_mount_handles', 'count', 'Open files and folders.'),
+  mountNodes: client.gauge('qanat_mount_nodes', 'count', 'Files and folders that are mounted or still in use.'),
+  mountGenerations: client.counter(
+    'qanat_mount_generations_total',
+    'count',
+    'Times that what is mounted was replaced because the source has changed.',
+  ),
+  mountFiles: client.gauge('qanat_mount_files', 'count', 'Files that are mounted.'),
+  mountStoreReads: client.counter(
+    'qanat_mount_store_reads_total',
+    'count',
+    "Reads of the source's bytes (raw) and of decoded chunks (decoded) by what was in memory: all of it (there), on its way (late), nothing asked for yet (absent).",
+    { labels: { store: ['raw', 'decoded'], outcome: ['there', 'late', 'absent'] } },
+  ),
+  mountHeldBytes: client.gauge('qanat_mount_held_bytes', 'bytes', 'Bytes kept in memory, by what they are.', {
+    labels: { store: ['raw', 'decoded'] },
+  }),
+  mountEvictions: client.counter(
+    'qanat_mount_evictions_total',
+    'count',
+    'Pieces of files (raw) and decoded chunks (decoded) that left memory for others.',
+    { labels: { store: ['raw', 'decoded'] } },
+  ),
+  mountChunks: client.counter(
+    'qanat_mount_chunks_total',
+    'count',
+    'Column chunks decoded for the decoded view, by how that went.',
+    {
+      labels: { outcome: ['decoded', 'failed'] },
+    },
+  ),
+  mountPushedBytes: client.counter(
+    'qanat_mount_pushed_bytes_total',
+    'bytes',
+    "Decoded bytes put into the kernel's page cache while nobody read.",
+    { stability: 'experimental' },
   ),
 
   // the endpoint and the process

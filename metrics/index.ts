@@ -4,7 +4,8 @@ export { METRICS } from './definitions.ts';
 export { type EndpointOptions, type MetricsEndpoint, startMetricsEndpoint } from './endpoint.ts';
 export { MetricsError } from './errors.ts';
 export { processCollector } from './process-metrics.ts';
-export { type Collector, MetricsRegistry, type Samples } from './registry.ts';
+export { addRecorded, type RecordedSample, SampleRecorder } from './recording.ts';
+export { type Collector, type CollectorHost, MetricsRegistry, type Samples } from './registry.ts';
 export {
   addStreamProfile,
   type Clock,

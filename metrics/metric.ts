@@ -10,7 +10,7 @@ export type Unit = 'seconds' | 'bytes' | 'ratio' | 'count' | 'info';
 /** Stable ones keep name, labels and meaning within a major version; experimental ones may change with any. */
 export type Stability = 'stable' | 'experimental';
 
-/** Who exports it: `qanat serve`, and clients (`qanat scan --metrics`, `qanat daemon`). */
+/** Who exports it: `qanat serve`, and clients (`qanat scan` and `mount` with `--metrics`, `qanat daemon`). */
 export type Side = 'server' | 'client';
 
 /** A list that holds `other` takes any text: what is not in the list counts as `other`. */

@@ -27,6 +27,9 @@ export interface Samples {
 /** Reads counters and adds them to the samples; must not wait. */
 export type Collector = (samples: Samples) => void;
 
+/** What a collector may add to; recorders of samples are such, too. */
+export type CollectorHost = Pick<MetricsRegistry, 'addCollector'>;
+
 interface Family {
   readonly definition: MetricDefinition;
   readonly zeroes: readonly Labels[];
@@ -39,6 +42,7 @@ export class MetricsRegistry {
   readonly #registry = new Registry();
   readonly #families = new Map<MetricDefinition, Family>();
   readonly #collectors = new Set<Collector>();
+  readonly #preparations = new Set<() => Promise<void>>();
   #scraping: Promise<string> | undefined;
   #collectMs = 0;
 
@@ -57,6 +61,12 @@ export class MetricsRegistry {
     return () => void this.#collectors.delete(collect);
   }
 
+  /** Awaits `prepare` before each scrape, which fetches figures from elsewhere; its bound in time is its own. */
+  addPreparation(prepare: () => Promise<void>): () => void {
+    this.#preparations.add(prepare);
+    return () => void this.#preparations.delete(prepare);
+  }
+
   /** All metrics in Prometheus's text format. Who asks while a scrape is under way gets that one. */
   text(): Promise<string> {
     this.#scraping ??= this.#scrape().finally(() => {
@@ -67,6 +77,7 @@ export class MetricsRegistry {
 
   async #scrape(): Promise<string> {
     const began = performance.now();
+    await Promise.all([...this.#preparations].map((prepare) => prepare()));
     this.#collect();
     const text = await this.#registry.metrics();
     this.#collectMs = performance.now() - began;

@@ -6,6 +6,7 @@ import { MetricsError } from '../errors.ts';
 import { LABEL_TEXT_MAX } from '../limits.ts';
 import { seriesMax } from '../metric.ts';
 import { processCollector } from '../process-metrics.ts';
+import { addRecorded, SampleRecorder } from '../recording.ts';
 import { MetricsRegistry, type Samples } from '../registry.ts';
 import { parseExposition, sampleValue } from './exposition.ts';
 
@@ -111,6 +112,40 @@ describe('registry', () => {
     assert.equal(new Set(texts).size, 1);
     await registry.text();
     assert.equal(collections, 2);
+  });
+
+  test('what takes its time is awaited before a scrape', async () => {
+    const registry = new MetricsRegistry('client');
+    let fetched = 0;
+    registry.addCollector((samples) => samples.add(METRICS.poolUsed, fetched));
+    const forget = registry.addPreparation(async () => {
+      await new Promise((resolve) => setImmediate(resolve));
+      fetched += 5;
+    });
+    const used = async (): Promise<number> =>
+      sampleValue(parseExposition(await registry.text()), METRICS.poolUsed.name);
+    assert.equal(await used(), 5);
+    forget();
+    assert.equal(await used(), 5);
+  });
+
+  test('what a recorder has of another thread reads as if it were collected here', async () => {
+    const seconds = new BucketCounts(METRICS.fetchSeconds.buckets);
+    for (const value of [0.0001, 0.3, 100]) seconds.observe(value);
+    const collect = (samples: Samples): void => {
+      samples.add(METRICS.poolUsed, 7);
+      samples.add(METRICS.fetchWastedBytes, 11, { reason: 'gap' });
+      samples.add(METRICS.decodeFlows, 3, { decoder: 2 });
+      samples.addCounts(METRICS.fetchSeconds, seconds);
+    };
+    const recorder = new SampleRecorder();
+    recorder.addCollector(collect);
+    const posted = structuredClone(recorder.record());
+    const lines = (text: string): string => text.replaceAll(/^qanat_metrics_collect_seconds .*$/gm, '');
+    assert.equal(
+      lines(await scrape('client', (samples) => addRecorded(posted, samples))),
+      lines(await scrape('client', collect)),
+    );
   });
 
   test('a value that is no number is left out', async () => {
