@@ -73,15 +73,24 @@ export class Source {
 
   /** The same with what it leaves out. */
   async listing(): Promise<Listing> {
+    return this.#find(false);
+  }
+
+  /** The files of the location; of a folder all of them, not only Parquet. Throws NOT_FOUND when there are none. */
+  async everything(): Promise<readonly FileVersion[]> {
+    return (await this.#find(true)).files;
+  }
+
+  async #find(all: boolean): Promise<Listing> {
     const { glob } = this.location;
-    const written = await this.#asWritten();
+    const written = await this.#asWritten(all);
     if (written !== undefined) return written;
     const named = (await this.#candidates()).map((file) => ({ file, name: this.#inLocation(file.path) }));
     const exact = named.find(({ name }) => name === glob.verbatim);
     if (exact !== undefined) return { files: [exact.file], leftOut: 0 };
     const folder = glob.verbatim === '' ? '' : `${glob.verbatim}/`;
     const inFolder = named.filter(({ name }) => name?.startsWith(folder)).map(({ file }) => file);
-    const parquet = inFolder.filter(({ path }) => isParquetPath(path));
+    const parquet = all ? inFolder : inFolder.filter(({ path }) => isParquetPath(path));
     if (parquet.length > 0) return { files: parquet, leftOut: inFolder.length - parquet.length };
     const found = named.filter(({ name }) => name !== undefined && glob.matches(name)).map(({ file }) => file);
     if (found.length === 0) throw this.#nothing(named.flatMap(({ name }) => name ?? []));
@@ -89,7 +98,7 @@ export class Source {
   }
 
   /** The file, or the folder, whose name is the location's path with its percent signs as they stand. */
-  async #asWritten(): Promise<Listing | undefined> {
+  async #asWritten(all: boolean): Promise<Listing | undefined> {
     const { asWritten, glob, scheme, pack } = this.location;
     if (asWritten === glob.verbatim) return undefined;
     if (scheme !== 'rdma' && pack === undefined && !asWritten.startsWith(glob.prefix)) return undefined;
@@ -98,7 +107,7 @@ export class Source {
     const exact = named.find((file) => file.path === path);
     if (exact !== undefined) return { files: [exact], leftOut: 0 };
     const inFolder = named.filter((file) => file.path.startsWith(`${path}/`));
-    const files = inFolder.filter((file) => isParquetPath(file.path));
+    const files = all ? inFolder : inFolder.filter((file) => isParquetPath(file.path));
     return files.length === 0 ? undefined : { files, leftOut: inFolder.length - files.length };
   }
 

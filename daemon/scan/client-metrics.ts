@@ -2,8 +2,8 @@
  * A client's figures for the metrics registry: what sources, the engine's scans, its memory and its decoders have counted.
  * Read at a scrape, and only then. Totals of a source that is closed are kept, so that no total ever falls.
  */
-import { ledgerTotal, type WasteReason } from '../../fetcher/index.ts';
-import { METRICS, type MetricsRegistry, type Samples, type StreamProfile } from '../../metrics/index.ts';
+import { type ByteLedger, ledgerTotal, type WasteReason } from '../../fetcher/index.ts';
+import { type CollectorHost, METRICS, type Samples, type StreamProfile } from '../../metrics/index.ts';
 import { statusName } from '../../storage-server/protocol/index.ts';
 import type { Source } from '../../vfs/index.ts';
 import type { ScanEngine } from './engine.ts';
@@ -24,17 +24,23 @@ const WASTE_REASONS: readonly WasteReason[] = ['gap', 'speculation', 'cancelled'
 export class ClientMetrics {
   readonly #sources = new Set<Source>();
   readonly #engines = new Set<ScanEngine>();
+  readonly #ledgers = new Set<Readonly<ByteLedger>>();
   /** Totals of sources that are closed. */
   readonly #past = newSums();
 
   /** Adds its figures to every scrape of `registry`. */
-  constructor(registry: MetricsRegistry) {
+  constructor(registry: CollectorHost) {
     registry.addCollector((samples) => this.#collect(samples));
   }
 
   /** An engine lasts as long as the process; all of its scans are counted, those that have ended too. */
   addEngine(engine: ScanEngine): void {
     this.#engines.add(engine);
+  }
+
+  /** Bytes of the sources that no engine's scan has entered, but somebody else. */
+  addLedger(ledger: Readonly<ByteLedger>): void {
+    this.#ledgers.add(ledger);
   }
 
   /** Counts a source from now on. Call what is returned when it has been closed. */
@@ -56,6 +62,10 @@ export class ClientMetrics {
       collectMemory(samples, engine);
       samples.add(METRICS.decodeDecoders, engine.streams.count);
       collectDecoding(samples, engine.readProfile());
+    }
+    for (const ledger of this.#ledgers) {
+      entered += ledgerTotal(ledger);
+      collectLedger(samples, ledger);
     }
     samples.add(METRICS.fetchRequests, sums.requests);
     samples.add(METRICS.fetchWireBytes, sums.onWire);
@@ -83,8 +93,7 @@ export class ClientMetrics {
 
 function collectScans(samples: Samples, { activity }: ScanEngine): void {
   const { ledger, rows, batches, rowGroups, evictions, waitedMs } = activity.totals();
-  samples.add(METRICS.fetchUsedBytes, ledger.used, { use: 'chunk' });
-  for (const reason of WASTE_REASONS) samples.add(METRICS.fetchWastedBytes, ledger.wasted[reason], { reason });
+  collectLedger(samples, ledger);
   samples.addCounts(METRICS.fetchSeconds, activity.fetchSeconds);
   samples.addCounts(METRICS.fetchBytes, activity.fetchBytes);
   samples.add(METRICS.scanOpen, activity.scans.size);
@@ -105,6 +114,11 @@ function collectScans(samples: Samples, { activity }: ScanEngine): void {
     METRICS.prefetchInFlight,
     open.reduce((sum, { rowGroupsInFlight }) => sum + rowGroupsInFlight, 0),
   );
+}
+
+function collectLedger(samples: Samples, { used, wasted }: Readonly<ByteLedger>): void {
+  samples.add(METRICS.fetchUsedBytes, used, { use: 'chunk' });
+  for (const reason of WASTE_REASONS) samples.add(METRICS.fetchWastedBytes, wasted[reason], { reason });
 }
 
 function collectMemory(samples: Samples, { pool }: ScanEngine): void {

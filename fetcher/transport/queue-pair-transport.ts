@@ -108,6 +108,7 @@ export class QueuePairTransport implements Transport, LinkHost {
     const previous = this.#region;
     if (region !== previous) {
       this.#region = region;
+      this.activity.generation = region.generation;
       for (const task of this.#tasks) {
         try {
           task.address = translate(region, task.file, task.start, task.into.byteLength);

@@ -63,10 +63,12 @@ export interface TransportActivity {
   readonly completions: Map<number, number>;
   /** The state of each of its queue pairs. */
   queuePairs(): readonly QueuePairState[];
+  /** The generation that a server spoke of last; undefined before, and for sources without. */
+  generation: string | undefined;
 }
 
 export function newTransportActivity(): TransportActivity {
-  return { readsWaiting: 0, readsActive: 0, completions: new Map(), queuePairs: () => [] };
+  return { readsWaiting: 0, readsActive: 0, completions: new Map(), queuePairs: () => [], generation: undefined };
 }
 
 export function newTransportCounters(): TransportCounters {

@@ -156,6 +156,19 @@ test('a folder says how many files it leaves out', async () => {
   );
 });
 
+test('everything in a folder, by paths within it', async () => {
+  const files = new Files('a/x.parquet', 'a/notes.txt', 'a/b/c.csv', 'z.txt');
+  const everything = async (text: string) => {
+    const { source } = await open(files, text);
+    return (await source.everything()).map(({ path }) => source.pathWithin(path));
+  };
+  assert.deepEqual(await everything('rdma://h/a'), ['b/c.csv', 'notes.txt', 'x.parquet']);
+  assert.deepEqual(await everything('rdma://h'), ['a/b/c.csv', 'a/notes.txt', 'a/x.parquet', 'z.txt']);
+  assert.deepEqual(await everything('rdma://h/z.txt'), ['z.txt']);
+  assert.deepEqual(await everything('rdma://h/a/*.parquet'), ['x.parquet']);
+  await refuses(everything('rdma://h/q'), 'NOT_FOUND', /nothing there begins with "q/);
+});
+
 test('nothing there is an error that says what is', async () => {
   const files = new Files('a/x.parquet', 'a/y.parquet');
   await refuses(
