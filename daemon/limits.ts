@@ -24,6 +24,12 @@ export const OTHERS_LOOK_MS = 20;
 /** Milliseconds without any movement of other scans after which waiting for their memory is given up. */
 export const OTHERS_STILL_MS = 10_000;
 
+/**
+ * Milliseconds in which a consumer asks for no rows, after which its scan gives its memory to others that are short of
+ * it: what it had ahead is read again, so that one which is only slow should not be meant.
+ */
+export const CONSUMER_IDLE_MS = 2000;
+
 /** Decoder threads at most: more than any machine has cores for is a mistake. */
 export const DECODERS_MAX = 256;
 

@@ -6,6 +6,7 @@
 import { DecodeError, type DecodeErrorCode } from '../../decode/index.ts';
 import { FetchError, type FetchErrorCode } from '../../fetcher/index.ts';
 import { redact } from '../secrets.ts';
+import { RETRY_AFTER_S } from './limits.ts';
 
 export type HttpErrorCode =
   | 'REQUEST' // no JSON, or not what the request may hold
@@ -106,8 +107,10 @@ export function errorAnswer(error: unknown): ErrorAnswer {
     return answer(STATUS[code], code, error.message, busy, headers, problems);
   }
   if (error instanceof FetchError) {
-    const status = FETCH_STATUS[error.code];
-    return answer(status, error.code, error.message, error.retryable || status === 409);
+    const busy = error.code === 'MEMORY' && error.retryable;
+    const status = busy ? 503 : FETCH_STATUS[error.code];
+    const headers = busy ? { 'Retry-After': String(RETRY_AFTER_S) } : {};
+    return answer(status, error.code, error.message, error.retryable || status === 409, headers);
   }
   if (error instanceof DecodeError) {
     return answer(DECODE_STATUS[error.code] ?? DECODE_STATUS_OTHERWISE, error.code, error.message, false);

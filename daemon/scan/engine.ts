@@ -34,6 +34,12 @@ export function defaultDecoders(): number {
 export interface OpenScan {
   /** Something of it is in memory. */
   readonly holdsMemory: boolean;
+  /** It waits for memory. */
+  readonly isShort: boolean;
+  /** It has given its memory to others, and its consumer has not asked for rows since. */
+  readonly isAside: boolean;
+  /** Gives its memory to others if its consumer has not asked for rows for a while. Says whether it did. */
+  stepAside(): boolean;
   fail(error: Error): void;
   close(): Promise<void>;
 }

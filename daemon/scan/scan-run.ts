@@ -13,7 +13,7 @@ import {
   nextDepth,
   PREFETCH_DEPTH_DEFAULT,
 } from '../../fetcher/index.ts';
-import { AHEAD_MEMORY_SHARE, WIDE_COLUMNS } from '../limits.ts';
+import { AHEAD_MEMORY_SHARE, CONSUMER_IDLE_MS, WIDE_COLUMNS } from '../limits.ts';
 import type { ScanEngine } from './engine.ts';
 import type { ScanOutcome } from './engine-activity.ts';
 import { RowGroupsInFlight } from './in-flight.ts';
@@ -72,6 +72,10 @@ export class ScanRun {
   /** The consumer has rows and has not asked for more, and there are row groups left. */
   #held = false;
   #exhausted = false;
+  /** Calls of `next` that are not answered, and when the last one was. */
+  #asked = 0;
+  #answeredAt = performance.now();
+  #isAside = false;
   #failure: Error | undefined;
   #outstanding = 0;
   #wake: (() => void) | undefined;
@@ -130,6 +134,22 @@ export class ScanRun {
     return this.#outstanding > 0 || this.#flight.runs.length > 0 || this.#flight.isLeaving;
   }
 
+  get isShort(): boolean {
+    return this.#shortage.isShort;
+  }
+
+  get isAside(): boolean {
+    return this.#isAside;
+  }
+
+  stepAside(): boolean {
+    const isIdle = this.#asked === 0 && performance.now() - this.#answeredAt > CONSUMER_IDLE_MS;
+    if (!isIdle || this.#ended || this.#flight.runs.length === 0) return false;
+    this.#isAside = true;
+    this.#shortage.stepAside();
+    return true;
+  }
+
   /** Row groups in flight at most. */
   get depth(): number {
     return this.#depth;
@@ -150,12 +170,23 @@ export class ScanRun {
    * FetchError.
    */
   next(): Promise<Batch | undefined> {
+    this.#asked++;
+    this.#isAside = false;
     const answer = this.#turn.then(
-      () => this.#next(),
-      () => this.#next(),
+      () => this.#answer(),
+      () => this.#answer(),
     );
     this.#turn = answer;
     return answer;
+  }
+
+  async #answer(): Promise<Batch | undefined> {
+    try {
+      return await this.#next();
+    } finally {
+      this.#asked--;
+      this.#answeredAt = performance.now();
+    }
   }
 
   async #next(): Promise<Batch | undefined> {

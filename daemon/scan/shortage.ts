@@ -2,11 +2,13 @@
  * What a scan does when memory is short. Only the first row group may take the last quarter of the pool; when it is
  * short nevertheless, row groups ahead of it are given up, the farthest first, and run again later. When it is short
  * with what it alone holds, its slabs may only lie scattered: it is started over in an empty pool. When other scans
- * hold the rest, the younger gives way to the older, which then can go on; and if it can't for its slabs lie between
- * where theirs were, it is started over once more, with the pool to itself until a row group is read. When all of that
- * was tried, the scan fails and names the memory that it would take.
+ * hold the rest, the younger gives way to the older, which then can go on, and comes back when no older one is short;
+ * and if it can't for its slabs lie between where theirs were, it is started over once more, with the pool to itself
+ * until a row group is read. A scan whose consumer does not ask for rows gives its memory to any other until it asks
+ * again. When all of that was tried, the scan fails and names the memory that it would take.
  */
 import { FetchError } from '../../fetcher/index.ts';
+import { formatCounted } from '../argument.ts';
 import { OTHERS_LOOK_MS, OTHERS_STILL_MS } from '../limits.ts';
 import type { OpenScan, ScanEngine } from './engine.ts';
 import type { RowGroupsInFlight } from './in-flight.ts';
@@ -61,6 +63,15 @@ export class Shortage {
     return [...this.#engine.scans].every((scan) => scan === this.#scan || !scan.holdsMemory);
   }
 
+  /** The consumer rests while others are short: all that is in memory goes, and comes back when it asks again. */
+  stepAside(): void {
+    this.end();
+    this.#yielded = true;
+    this.#alone = false;
+    this.#waitingForOthers = undefined;
+    this.#flight.evictAll();
+  }
+
   /** The scan has ended. */
   end(): void {
     if (this.#engine.reservedFor === this.#scan) this.#engine.reservedFor = undefined;
@@ -100,6 +111,11 @@ export class Shortage {
     this.#relieved = first;
     this.#roomDepth = Math.max(1, runs.length);
     this.#calm = 0;
+  }
+
+  /** It goes on as soon as there is memory. */
+  get isShort(): boolean {
+    return !this.#yielded && (this.#flight.first?.memoryShort ?? 0) > 0;
   }
 
   /** True when nothing will move unless this does something: only memory is missing. */
@@ -146,12 +162,20 @@ export class Shortage {
 
   /** Others hold memory: theirs goes back as long as they move. A younger scan gives its own to an older one. */
   #waitForOthers(held: number): FetchError | 'again' | 'wait' {
-    const { progress, scans } = this.#engine;
+    const { pool, progress, scans } = this.#engine;
     const now = performance.now();
     if (this.#waitingForOthers?.progress !== progress) this.#waitingForOthers = { progress, since: now };
-    const isOldest = scans.values().next().value === this.#scan;
-    const { pool } = this.#engine;
-    if (this.#yielded && !this.#isShutOut && (isOldest || pool.usedBytes <= pool.capacityBytes / 2)) {
+    for (const scan of scans) {
+      if (scan === this.#scan || !scan.stepAside()) continue;
+      this.#waitingForOthers = { progress, since: now };
+      this.#lastChance = false;
+    }
+    const all = [...scans];
+    const older = all.slice(0, all.indexOf(this.#scan)).filter((scan) => !scan.isAside);
+    const isOldest = older.length === 0;
+    // who comes back must not take what an older one still waits for
+    const hasRoom = pool.usedBytes <= pool.capacityBytes / 2 && !older.some((scan) => scan.isShort);
+    if (this.#yielded && !this.#isShutOut && (isOldest || hasRoom)) {
       this.#yielded = false;
       this.#waitingForOthers = undefined;
       return 'again';
@@ -173,11 +197,15 @@ export class Shortage {
     const who = run === undefined ? 'a row group' : `row group ${run.group.ordinal}`;
     const what = `${who} needs ${run?.memoryShort ?? 'some'} bytes more than the cap of`;
     const batches = held > 0 ? `; ${held} batches are held by the consumer and not released` : '';
-    const others = this.#engine.scans.size > 1 ? `; ${this.#engine.scans.size - 1} other scans share it` : '';
+    // who had the pool to itself needs more, whoever is there
+    const hadPool = this.#engine.reservedFor === this.#scan;
+    const othersCount = hadPool ? 0 : this.#engine.scans.size - 1;
+    const others = othersCount > 0 ? `; ${formatCounted(othersCount, 'other scan')} shared it` : '';
     return new FetchError(
       'MEMORY',
       `${what} ${pool.capacityBytes} leaves (${pool.usedBytes} in use)${batches}${others}; ` +
         `try --memory ${Math.ceil(needed / 2 ** 20)}MiB`,
+      { retryable: othersCount > 0 },
     );
   }
 }
