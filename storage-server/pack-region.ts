@@ -8,8 +8,8 @@ import { ServeError } from './errors.ts';
 import { HOLE_BYTES_MIN, LOAD_BYTES, OPEN_FILES_MAX } from './limits.ts';
 import { OpenFiles } from './open-files.ts';
 import { PartialFile } from './partial-file.ts';
-import { ALIGN_BYTES_MIN, isPackedPath, ProtocolError } from './protocol/index.ts';
-import { Region } from './region.ts';
+import { ALIGN_BYTES_MIN, isPackedPath } from './protocol/index.ts';
+import { makeRegion, type Region } from './region.ts';
 import { type Skipped, scanRoots } from './scan-roots.ts';
 import type { ServedFile } from './served-file.ts';
 import { readOrThrow, StorageReads } from './storage-reads.ts';
@@ -80,15 +80,6 @@ async function withoutOutput(
     files: files.filter((file) => !isOutput(file)),
     skipped: files.filter(isOutput).map(({ path }) => ({ path, reason: 'it is what is written' })),
   };
-}
-
-function makeRegion(files: readonly ServedFile[], alignBytes: number): Region {
-  try {
-    return new Region(files, alignBytes);
-  } catch (cause) {
-    if (cause instanceof ProtocolError) throw new ServeError('LIMIT', cause.reason, { cause });
-    throw cause;
-  }
 }
 
 /** Bytes of the region that are not one long run of zeros: the rest is a hole. */

@@ -1,11 +1,10 @@
 /** Where a region comes from: looked at when the server starts and each time it is to publish. */
-import { ServeError } from './errors.ts';
 import { STORES_READING_MAX } from './limits.ts';
 import { OpenFiles } from './open-files.ts';
 import type { KnownPacks } from './packed-root.ts';
 import { PinnedFiles } from './pinned-files.ts';
-import { ALIGN_BYTES_MIN, ProtocolError, sameVersion } from './protocol/index.ts';
-import { Region } from './region.ts';
+import { ALIGN_BYTES_MIN, sameVersion } from './protocol/index.ts';
+import { makeRegion, type Region } from './region.ts';
 import { type OnPlace, type Skipped, scanRoots } from './scan-roots.ts';
 import type { ServedFile } from './served-file.ts';
 
@@ -62,14 +61,5 @@ async function loadPinned(files: readonly ServedFile[], pin: Pinning, previous: 
     return await PinnedFiles.load(files, { ...pin, openFiles, previous: previous?.pinned });
   } finally {
     openFiles.close();
-  }
-}
-
-function makeRegion(files: readonly ServedFile[], alignBytes: number, pinned?: PinnedFiles): Region {
-  try {
-    return new Region(files, alignBytes, pinned);
-  } catch (cause) {
-    if (cause instanceof ProtocolError) throw new ServeError('LIMIT', cause.message, { cause });
-    throw cause;
   }
 }

@@ -4,8 +4,15 @@
  * one (a packed region), or are pinned in memory. Does no I/O.
  */
 import { randomBytes, randomInt } from 'node:crypto';
+import { ServeError } from './errors.ts';
 import type { PinnedFiles } from './pinned-files.ts';
-import { type Directory, type DirectoryEntry, GENERATION_BYTES, planDirectory } from './protocol/index.ts';
+import {
+  type Directory,
+  type DirectoryEntry,
+  GENERATION_BYTES,
+  ProtocolError,
+  planDirectory,
+} from './protocol/index.ts';
 import type { ServedFile } from './served-file.ts';
 
 /** Takes the pieces of a range in order; together they are exactly the range. */
@@ -13,6 +20,16 @@ export interface PieceVisitor {
   bytes(bytes: Uint8Array): void;
   zeros(length: number): void;
   file(file: ServedFile, offset: number, length: number): void;
+}
+
+/** A region of `files`, which `pinned` holds if it is given. Throws ServeError NAMES or LIMIT if they can't be one. */
+export function makeRegion(files: readonly ServedFile[], alignBytes: number, pinned?: PinnedFiles): Region {
+  try {
+    return new Region(files, alignBytes, pinned);
+  } catch (cause) {
+    if (!(cause instanceof ProtocolError)) throw cause;
+    throw new ServeError(cause.code === 'NAME' ? 'NAMES' : 'LIMIT', cause.reason, { cause });
+  }
 }
 
 export class Region {

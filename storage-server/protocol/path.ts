@@ -30,7 +30,10 @@ function pathFault(path: string): string | undefined {
 /** Throws NAME if two paths are equal, or if one path is a folder of another. Each path has passed `checkPath`. */
 export function checkPathsTogether(paths: readonly string[]): void {
   const files = new Set(paths);
-  if (files.size !== paths.length) throw new ProtocolError('NAME', 'two entries have the same path');
+  if (files.size !== paths.length) {
+    const twice = paths.find((path, k) => paths.indexOf(path) !== k);
+    throw new ProtocolError('NAME', `two entries have the same path ${JSON.stringify(twice)}`);
+  }
   const folders = new Set<string>();
   for (const path of paths) {
     for (let at = path.lastIndexOf('/'); at > 0; at = path.lastIndexOf('/', at - 1)) {
