@@ -53,6 +53,8 @@ export const COMMANDS = {
       'sendMemory',
       'stallTimeout',
       'drainTimeout',
+      'logLevel',
+      'logFormat',
       'debug',
     ],
     examples: [

@@ -3,6 +3,7 @@
  * Node.js has no such sockets, so the C library's are called, and nothing is loaded where there is no service manager.
  * A manager that can't be told is no reason to stop: a word in the log is all that comes of it.
  */
+import type { Log } from './log.ts';
 
 export type ServiceState = 'ready' | 'reloading' | 'stopping';
 
@@ -12,7 +13,16 @@ const SOCK_CLOEXEC = 0o2000000;
 /** Bytes of sun_path in a Linux socket address. */
 const PATH_BYTES_MAX = 108;
 
-/** Tells the state, with a line for people. Resolves to false when there is nobody to tell. Throws what is in the way. */
+/** Tells the state, with a line for people. */
+export async function tellState(log: Log, state: ServiceState, status: string): Promise<void> {
+  try {
+    await tellServiceManager(state, status);
+  } catch (error) {
+    log.warn({ err: error }, 'the service manager was not told');
+  }
+}
+
+/** Resolves to false when there is nobody to tell. Throws what is in the way. */
 export async function tellServiceManager(
   state: ServiceState,
   status: string,

@@ -14,7 +14,7 @@ import { ScanService } from '../http/scan-service.ts';
 import { createLog, type Log } from '../log.ts';
 import { ClientMetrics } from '../scan/client-metrics.ts';
 import { ScanEngine } from '../scan/engine.ts';
-import { type ServiceState, tellServiceManager } from '../service-manager.ts';
+import { tellState } from '../service-manager.ts';
 import { type CommandContext, printJson } from './command.ts';
 import type { Interruption } from './interruption.ts';
 
@@ -100,7 +100,7 @@ async function announce(
     ...(metrics === undefined ? {} : { metrics }),
     sources: [...sources.keys()],
   });
-  await tell(log, 'ready', `scans on ${http}`);
+  await tellState(log, 'ready', `scans on ${http}`);
 }
 
 /** Resolves at SIGTERM or Ctrl-C; calls `onHangup` at each SIGHUP before that. */
@@ -121,7 +121,7 @@ async function stopped({ signal }: Interruption, onHangup: () => void): Promise<
 async function drain(log: Log, service: ScanService, api: ApiServer): Promise<void> {
   const { drainTimeout } = service.settings;
   log.info({ scans: service.running, within: formatDuration(drainTimeout) }, 'stopping: no new scans');
-  await tell(log, 'stopping', 'waiting for scans to end');
+  await tellState(log, 'stopping', 'waiting for scans to end');
   api.stopListening();
   const { cut } = await service.drain(drainTimeout);
   if (cut > 0) log.warn({ scans: cut }, 'ended scans that were still running');
@@ -163,7 +163,7 @@ class Reloading {
 
   async #reload(): Promise<void> {
     const log = this.#log;
-    await tell(log, 'reloading', 'reading the configuration again');
+    await tellState(log, 'reloading', 'reading the configuration again');
     try {
       const { config, changed, kept } = planReload(this.#config, await loadConfig(this.#given));
       for (const { path, before, after } of kept) {
@@ -183,14 +183,6 @@ class Reloading {
         log.error(problems, `not reloaded, everything stays as it was: ${error.message}`);
       }
     }
-    await tell(log, 'ready', `scans on ${formatHostPort(this.#api.address())}`);
-  }
-}
-
-async function tell(log: Log, state: ServiceState, status: string): Promise<void> {
-  try {
-    await tellServiceManager(state, status);
-  } catch (error) {
-    log.warn({ err: error }, 'the service manager was not told');
+    await tellState(log, 'ready', `scans on ${formatHostPort(this.#api.address())}`);
   }
 }

@@ -1,5 +1,4 @@
 /** `qanat serve`: a storage server that runs until it is told to stop; one JSON line on standard output when ready. */
-import { isIP } from 'node:net';
 import {
   type RunningServer,
   ServeError,
@@ -11,8 +10,11 @@ import {
 import { formatBytes, formatHostPort, type HostPort } from '../argument.ts';
 import { type ProcessEndpoint, startEndpoint } from '../endpoint.ts';
 import { CommandError } from '../errors.ts';
+import { isExposed } from '../exposure.ts';
+import { createLog, type Log } from '../log.ts';
+import type { LogLevel } from '../log-names.ts';
 import type { OptionValues } from '../options.ts';
-import { printable } from '../output/printable.ts';
+import { tellState } from '../service-manager.ts';
 import { type CommandContext, checkedAlign, printJson } from './command.ts';
 import { startPinning } from './pinning.ts';
 
@@ -20,10 +22,15 @@ const LISTEN_DEFAULT: HostPort = { host: '127.0.0.1', port: 7400 };
 const HTTP_DEFAULT: HostPort = { host: '127.0.0.1', port: 7480 };
 
 export async function serve(context: CommandContext): Promise<void> {
-  const { listen = LISTEN_DEFAULT, http = HTTP_DEFAULT, insecureListen = false } = context.options;
-  checkExposure(listen, insecureListen);
-  if (http === 'none') return serveRoots(context, listen, undefined);
-  checkExposure(http, insecureListen);
+  const { listen = LISTEN_DEFAULT, http = HTTP_DEFAULT, insecureListen = false, logLevel, logFormat } = context.options;
+  const log = createLog({
+    command: 'serve',
+    ...(logLevel === undefined ? {} : { level: logLevel }),
+    ...(logFormat === undefined ? {} : { format: logFormat }),
+  });
+  checkExposure(listen, insecureListen, log);
+  if (http === 'none') return serveRoots(context, listen, undefined, log);
+  checkExposure(http, insecureListen, log);
   const readiness: Readiness = { reason: 'starting: looking at the files to serve' };
   const endpoint = await startEndpoint({
     side: 'server',
@@ -32,7 +39,7 @@ export async function serve(context: CommandContext): Promise<void> {
     notReady: () => readiness.reason,
   });
   try {
-    await serveRoots(context, listen, { endpoint, readiness });
+    await serveRoots(context, listen, { endpoint, readiness }, log);
   } finally {
     await endpoint.close();
   }
@@ -52,6 +59,7 @@ async function serveRoots(
   { operands, options, interruption }: CommandContext,
   listen: HostPort,
   http: Http | undefined,
+  log: Log,
 ): Promise<void> {
   const { all = false } = options;
   const align = checkedAlign(options);
@@ -65,16 +73,17 @@ async function serveRoots(
     ...(align === undefined ? {} : { alignBytes: align }),
     ...(pinning === undefined ? {} : { pin: pinning.pin }),
     ...watchOf(options),
-    log: (event, peer, detail) => log(`${event}${peer === '' ? '' : ` ${peer}`}: ${detail}`),
+    log: (event, peer, detail) => logEvent(log, event, peer, detail),
   }).finally(() => pinning?.hide());
   // From here on there is something to drain; closing is bounded by the server's own limit.
   interruption.bounded = false;
   const { files, fileBytes, generation } = server.region();
   if (pinning !== undefined) {
-    log(`pinned ${formatBytes(server.region().pinnedBytes)} of a budget of ${formatBytes(pinning.pin.budgetBytes)}`);
+    const { pinnedBytes } = server.region();
+    log.info(`pinned ${formatBytes(pinnedBytes)} of a budget of ${formatBytes(pinning.pin.budgetBytes)}`);
   }
   if (files === 0) {
-    log(`warning: no file to serve in ${operands.join(', ')}${all ? '' : ' (--all serves files of any name)'}`);
+    log.warn(`no file to serve in ${operands.join(', ')}${all ? '' : ' (--all serves files of any name)'}`);
   }
   try {
     http?.endpoint.registry.addCollector(server.collectMetrics);
@@ -87,18 +96,20 @@ async function serveRoots(
       bytes: fileBytes,
       generation,
     });
+    await tellState(log, 'ready', `serving on ${formatHostPort(server.address())}`);
     hangups.onHangup(async () => {
-      if ((await server.republish()) === 'unchanged') log('SIGHUP: nothing has changed');
+      if ((await server.republish()) === 'unchanged') log.info('SIGHUP: nothing has changed');
     });
     await aborted(interruption.signal);
     setReadiness(http, 'stopping');
-    log('stopping: no new connections, sending what was asked for');
+    log.info('stopping: no new connections, sending what was asked for');
+    await tellState(log, 'stopping', 'sending what was asked for');
   } finally {
     await server.close();
     hangups.dispose();
   }
   const { connectionsTotal, reads, bytesSent } = server.counters();
-  log(`stopped after ${connectionsTotal} connections, ${reads} reads, ${bytesSent} bytes`);
+  log.info(`stopped after ${connectionsTotal} connections, ${reads} reads, ${bytesSent} bytes`);
 }
 
 function setReadiness(http: Http | undefined, reason: string | undefined): void {
@@ -120,12 +131,24 @@ async function start(options: ServeOptions): Promise<RunningServer> {
   }
 }
 
-function log(line: string): void {
-  process.stderr.write(`${new Date().toISOString()} qanat serve: ${printable(line)}\n`);
+/** Events of the server that are more, or less, than information. */
+const LEVELS: Readonly<Record<string, LogLevel>> = {
+  bug: 'error',
+  listener: 'error',
+  'not published': 'error',
+  warning: 'warn',
+  watch: 'warn',
+  refused: 'warn',
+  dropped: 'warn',
+  failed: 'warn',
+};
+
+function logEvent(log: Log, event: string, peer: string, detail: string): void {
+  log[LEVELS[event] ?? 'info']({ event, ...(peer === '' ? {} : { peer }) }, `${event}: ${detail}`);
 }
 
-function checkExposure(listen: HostPort, allowed: boolean): void {
-  if (isLoopback(listen.host)) return;
+function checkExposure(listen: HostPort, allowed: boolean, log: Log): void {
+  if (!isExposed(listen)) return;
   const address = formatHostPort(listen);
   if (!allowed) {
     throw new CommandError(
@@ -134,12 +157,7 @@ function checkExposure(listen: HostPort, allowed: boolean): void {
         'every file served. Add --insecure-listen if the network is trusted',
     );
   }
-  log(`warning: ${address} can be reached by other machines, and whoever can connect can read every file served`);
-}
-
-function isLoopback(host: string): boolean {
-  if (isIP(host) === 4) return host.startsWith('127.');
-  return host === '::1' || host.toLowerCase() === 'localhost';
+  log.warn(`${address} can be reached by other machines, and whoever can connect can read every file served`);
 }
 
 function watchOf({ watch = false, watchInterval }: OptionValues): Pick<ServeOptions, 'watch'> {

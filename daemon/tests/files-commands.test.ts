@@ -55,7 +55,7 @@ describe('serve', () => {
     assert.equal(taken.code, 1);
     assert.match(
       taken.errors,
-      /^[^\n]* skipped: [^\n]*\nqanat serve: serve LISTEN: [\d.:]+: the address is in use \(EADDRINUSE\): choose another with --listen, [^\n]*\n$/,
+      /^[^\n]*skipped: [^\n]*\nqanat serve: serve LISTEN: [\d.:]+: the address is in use \(EADDRINUSE\): choose another with --listen, [^\n]*\n$/,
     );
   });
 
@@ -66,7 +66,7 @@ describe('serve', () => {
     assert.equal(other.ready.files, 0);
     await other.stop();
     assert.match(other.errors(), /skipped: \.hidden\.parquet: it is hidden/);
-    assert.match(other.errors(), /warning: no file to serve in \/.*\(--all serves files of any name\)/);
+    assert.match(other.errors(), /no file to serve in \/.*\(--all serves files of any name\)/);
   });
 
   test('a file that was changed says what to do', async () => {
