@@ -1,8 +1,8 @@
 /**
  * What `npm pack` puts into the package: `node package-build.ts` compiles the command, the library and the decoder
- * threads to JavaScript in `dist/`, laid out as the sources are, with the kernels and with declarations for whoever
- * imports the library. Node refuses to strip types below node_modules, so that the sources as they are would not run
- * there. In a checkout the command runs from its sources; only `import 'qanat'` takes `dist/`.
+ * threads to JavaScript in `dist/`, laid out as the sources are, with the kernels, with declarations for whoever imports
+ * the library, and with manual pages. Node refuses to strip types below node_modules, so that the sources as they are
+ * would not run there. In a checkout the command runs from its sources; only `import 'qanat'` takes `dist/`.
  *
  * The folder is replaced when all of it is there, so that a build that fails leaves the old one.
  */
@@ -10,6 +10,9 @@ import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, normalize, relative } from 'node:path';
+import { COMMANDS, type CommandName } from './daemon/command-table.ts';
+import { commandPage, programPage } from './daemon/help/page.ts';
+import { pageRoff } from './daemon/help/roff.ts';
 import { buildKernels } from './decode/kernels/build.ts';
 import { KERNELS_WASM } from './decode/kernels/layout.ts';
 import packageJson from './package.json' with { type: 'json' };
@@ -28,12 +31,21 @@ function buildPackage(output: string): void {
     const wasm = join(draft, relative(ROOT, KERNELS_WASM));
     mkdirSync(dirname(wasm), { recursive: true });
     copyFileSync(KERNELS_WASM, wasm);
+    writeManuals(join(draft, 'man'));
     // the compiler puts a whole copy there because the command imports its version
     writeFileSync(join(draft, 'package.json'), `${JSON.stringify({ version: packageJson.version, type: 'module' })}\n`);
     rmSync(output, { recursive: true, force: true });
     renameSync(draft, output);
   } finally {
     rmSync(draft, { recursive: true, force: true });
+  }
+}
+
+/** Pages for man, which npm links where man looks when the package is installed for all. */
+function writeManuals(folder: string): void {
+  mkdirSync(folder);
+  for (const page of [programPage(), ...(Object.keys(COMMANDS) as CommandName[]).map(commandPage)]) {
+    writeFileSync(join(folder, `${page.name.replaceAll(' ', '-')}.1`), pageRoff(page, packageJson.version));
   }
 }
 

@@ -72,9 +72,8 @@ describe('bash', { skip: missing('bash') }, () => {
     assert.deepEqual(forms, [...SCAN_FORMATS]);
     assert.deepEqual(afterEqual, [...SCAN_FORMATS]);
     assert.deepEqual(begun, ['ndjson']);
-    const [files, folders, schemes, server, columns, target, shells] = ask(
+    const [files, schemes, server, columns, target, shells] = ask(
       'qanat scan --limit 3 da',
-      'qanat serve --all da',
       'qanat ls rd',
       'qanat ls rdma://da',
       'qanat scan --columns da',
@@ -82,7 +81,6 @@ describe('bash', { skip: missing('bash') }, () => {
       'qanat completion ',
     );
     assert.deepEqual(files?.toSorted(), ['data file.parquet', 'data folder']);
-    assert.deepEqual(folders, ['data folder']);
     assert.deepEqual(schemes, ['rdma://']);
     assert.deepEqual(server, []);
     assert.deepEqual(columns, []);
@@ -106,7 +104,6 @@ describe('fish', { skip: missing('fish') }, () => {
     assert.deepEqual(ask('qanat scan --format ').toSorted(), SCAN_FORMATS.toSorted());
     assert.deepEqual(ask('qanat scan --format=nd'), ['--format=ndjson']);
     assert.deepEqual(ask('qanat scan da').toSorted(), ['data file.parquet', 'data folder/']);
-    assert.deepEqual(ask('qanat serve da'), ['data folder/']);
     assert.deepEqual(ask('qanat help sc'), ['scan']);
     assert.deepEqual(ask('qanat ls rd'), ['rdma://']);
     assert.deepEqual(ask('qanat completion z'), ['zsh']);
@@ -143,7 +140,7 @@ describe('zsh', { skip: missing('zsh') }, () => {
       ['qanat scan --format nd', 'qanat scan --format ndjson '],
       ['qanat scan --format=nd', 'qanat scan --format=ndjson '],
       ['qanat scan --limit 3 data\\ fi', 'qanat scan --limit 3 data\\ file.parquet '],
-      ['qanat serve --all da', 'qanat serve --all data\\ folder/'],
+      ['qanat serve --all data\\ fo', 'qanat serve --all data\\ folder/'],
       ['qanat help sc', 'qanat help scan '],
       ['qanat ls rd', 'qanat ls rdma://'],
       ['qanat completion z', 'qanat completion zsh '],

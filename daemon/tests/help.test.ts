@@ -38,17 +38,15 @@ for (const name of NAMES) {
     });
 
     test('has examples that the command line takes', async () => {
-      assert.ok(specOf(name).examples.length > 0);
+      const commands: CommandName[] = [];
       for (const [line] of specOf(name).examples) {
-        let taken: CommandName | undefined;
-        const program = makeProgram(async (given) => {
-          taken = given;
-        });
+        const program = makeProgram(async (taken) => void commands.push(taken));
         const [command, ...args] = wordsOf(line);
         assert.equal(command, 'qanat');
         await program.parseAsync(args, { from: 'user' });
-        assert.equal(taken, name, line);
       }
+      assert.equal(commands.length, specOf(name).examples.length);
+      assert.ok(commands.includes(name));
     });
 
     test('fits the width of its terminal', () => {

@@ -130,12 +130,15 @@ describe('the package, installed elsewhere', { timeout: 2 * INSTALL_MS }, () => 
     if (packed === undefined) return context.skip(missing);
     const paths = packed.files.map(({ path }) => path);
     context.diagnostic(`${packed.size} bytes packed, ${packed.unpackedSize} unpacked, ${paths.length} files`);
-    const expected = /^(LICENSE|README\.md|package\.json|daemon\/bin\/qanat\.mjs|dist\/.+\.(js|d\.ts|wasm|json))$/;
+    const expected = /^(LICENSE|README\.md|package\.json|daemon\/bin\/qanat\.mjs|dist\/.+\.(js|d\.ts|wasm|json|1))$/;
     assert.deepEqual(
       paths.filter((path) => !expected.test(path) || /\/(tests|bench)\/|\.test\./.test(path)),
       [],
     );
     assert.ok(paths.includes('dist/build/kernels.wasm'));
+    const { man } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { man: string[] };
+    const manuals = paths.filter((path) => path.endsWith('.1')).map((path) => `./${path}`);
+    assert.deepEqual(man.toSorted(), manuals.toSorted(), 'package.json names the manual of each command');
     assert.ok(packed.size < PACKED_BYTES_MAX, `${packed.size} bytes`);
   });
 
