@@ -70,6 +70,7 @@ const OF_MOUNT = {
   NOT_A_FOLDER: Errno.ENOTDIR,
   NOT_EMPTY: Errno.EBUSY,
   MOUNTED: Errno.EBUSY,
+  BUSY: Errno.EBUSY,
   NOT_MOUNTED: Errno.EINVAL,
   REFUSED: Errno.EIO,
   PROTOCOL: Errno.EINVAL,

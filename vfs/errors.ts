@@ -12,6 +12,7 @@ export type MountErrorCode =
   | 'NOT_A_FOLDER'
   | 'NOT_EMPTY' // what is in the folder would be hidden
   | 'MOUNTED' // something is mounted there already
+  | 'BUSY' // files of it are open
   | 'NOT_MOUNTED' // nothing of ours is mounted there
   | 'REFUSED' // the kernel refused for another reason
   | 'PROTOCOL' // the kernel sent what is not FUSE

@@ -1,4 +1,6 @@
 /** What other folders may use of vfs/. */
+export { errnoName } from './errno.ts';
+export { MountError, type MountErrorCode } from './errors.ts';
 export { type Glob, parseGlob } from './glob.ts';
 export { type Location, parseLocation } from './location.ts';
 export type { OpenTransport, SourceOptions } from './source.ts';

@@ -88,7 +88,10 @@ export function readFile(
         state.replies.status(unique, Errno.EIO);
       } else {
         taken = state.replies.views(unique, views, bytes) === 'taken';
-        if (taken) state.counters.readBytes += bytes;
+        if (taken) {
+          state.counters.reads[handle.served]++;
+          state.counters.readBytes += bytes;
+        }
       }
       state.pending.finished();
       return taken;

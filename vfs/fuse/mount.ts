@@ -184,6 +184,8 @@ async function ourMountAt(folder: string): Promise<MountEntry | undefined> {
 export interface UnmountOptions {
   /** Milliseconds to wait for those who use it, before it is detached under them. */
   readonly graceMs: number;
+  /** What is still in use then is left mounted: an error, BUSY. */
+  readonly keepBusy?: boolean;
   /** Called after half of the time: the last chance to make readers go. */
   readonly onBusy?: () => void;
 }
@@ -191,7 +193,7 @@ export interface UnmountOptions {
 /** detached: out of sight, while programs still have files of it open. */
 export type Unmounted = 'unmounted' | 'detached';
 
-/** Unmounts a folder of ours. Throws MountError NOT_MOUNTED, NOT_PERMITTED or REFUSED. */
+/** Unmounts a folder of ours. Throws MountError NOT_MOUNTED, NOT_PERMITTED, REFUSED or BUSY. */
 export async function unmountFolder(folder: string, options: UnmountOptions): Promise<Unmounted> {
   const libc = await loadLibc();
   const entry = await ourMountAt(folder);
@@ -209,6 +211,7 @@ export async function unmountFolder(folder: string, options: UnmountOptions): Pr
     }
     await sleep(Math.min(left, UNMOUNT_RETRY_MS));
   }
+  if (options.keepBusy) throw new MountError('BUSY', `${folder} is in use`);
   await detach(libc, entry.folder);
   return 'detached';
 }

@@ -20,6 +20,8 @@ import { FuseSession } from './session.ts';
 export interface MountTreeOptions extends MountOptions, Omit<SessionOptions, 'binding' | 'notify'> {
   /** Bytes that the kernel reads ahead, where it lets us say so. */
   readonly readAheadBytes?: number;
+  /** Awaited before the descriptor is closed: whoever writes to it from other threads has to be done by then. */
+  readonly beforeClose?: () => Promise<void>;
 }
 
 export class MountedTree {
@@ -35,16 +37,23 @@ export class MountedTree {
   readonly cleared: boolean;
   readonly #invalidations: InvalidationThread;
   readonly #binding: DeviceBinding;
+  readonly #beforeClose: (() => Promise<void>) | undefined;
   #unmounting: Promise<Unmounted> | undefined;
 
   /** Made by mountTree. */
   constructor(
-    parts: { session: FuseSession; binding: DeviceBinding; invalidations: InvalidationThread },
+    parts: {
+      session: FuseSession;
+      binding: DeviceBinding;
+      invalidations: InvalidationThread;
+      beforeClose: (() => Promise<void>) | undefined;
+    },
     facts: { folder: string; descriptor: number; offer: KernelOffer; readAheadSet: boolean; cleared: boolean },
   ) {
     this.session = parts.session;
     this.#binding = parts.binding;
     this.#invalidations = parts.invalidations;
+    this.#beforeClose = parts.beforeClose;
     this.folder = facts.folder;
     this.descriptor = facts.descriptor;
     this.offer = facts.offer;
@@ -85,6 +94,7 @@ export class MountedTree {
   async #release(): Promise<void> {
     // while its thread waits in the kernel for an answer of ours, somebody has to answer
     await this.#invalidations.idle(RELEASE_MS);
+    await this.#beforeClose?.();
     this.#invalidations.close();
     this.#binding.close();
   }
@@ -107,7 +117,7 @@ export async function mountTree(options: MountTreeOptions): Promise<MountedTree>
     const { device } = mountAt(folder) ?? { device: '' };
     const readAheadSet = await setReadAhead(device, options.readAheadBytes ?? READ_AHEAD_BYTES);
     const facts = { folder, descriptor, offer, readAheadSet, cleared };
-    return new MountedTree({ session, binding, invalidations }, facts);
+    return new MountedTree({ session, binding, invalidations, beforeClose: options.beforeClose }, facts);
   } catch (error) {
     await unmountFolder(folder, { graceMs: 0 }).catch(() => undefined);
     binding.close();

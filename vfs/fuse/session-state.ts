@@ -15,6 +15,8 @@ export interface SessionCounters {
   readonly requests: Map<string, number>;
   /** Bytes that reads were answered with. */
   readBytes: number;
+  /** Reads answered with bytes, by how their handle is served. */
+  readonly reads: Record<Served, number>;
   /** Opens by how they are served. */
   readonly opens: Record<Served, number>;
   /** Messages of the kernel that did not parse. */

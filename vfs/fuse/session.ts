@@ -88,6 +88,7 @@ export class FuseSession {
     this.counters = {
       requests: new Map(),
       readBytes: 0,
+      reads: { cached: 0, direct: 0, passthrough: 0 },
       opens: { cached: 0, direct: 0, passthrough: 0 },
       malformed: 0,
       broken: 0,
