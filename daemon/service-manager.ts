@@ -33,7 +33,7 @@ export async function tellServiceManager(
   const c = koffi.load(null);
   const socket = c.func('int socket(int domain, int type, int protocol)');
   const sendto = c.func(
-    'ssize_t sendto(int socket, const uint8_t *bytes, size_t length, int flags, const uint8_t *address, uint32_t addressLength)',
+    'intptr_t sendto(int socket, const uint8_t *bytes, size_t length, int flags, const uint8_t *address, uint32_t addressLength)',
   );
   const close = c.func('int close(int socket)');
   const handle: number = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);

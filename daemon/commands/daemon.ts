@@ -16,10 +16,12 @@ import { ClientMetrics } from '../scan/client-metrics.ts';
 import { ScanEngine } from '../scan/engine.ts';
 import { tellState } from '../service-manager.ts';
 import { type CommandContext, printJson } from './command.ts';
+import { Hangups } from './hangups.ts';
 import type { Interruption } from './interruption.ts';
 
 export async function daemon({ options, origins, interruption }: CommandContext): Promise<void> {
   const given: Given = { options, origins };
+  const hangups = new Hangups();
   const config = await loadConfig(given);
   const { settings } = config;
   const log = createLog({ command: 'daemon', level: settings.logLevel, format: settings.logFormat });
@@ -40,8 +42,9 @@ export async function daemon({ options, origins, interruption }: CommandContext)
       interruption.bounded = false;
       readiness.reason = undefined;
       await announce(config, log, api, endpoint);
+      hangups.onHangup(() => void reload.run());
       try {
-        await stopped(interruption, () => void reload.run());
+        await stopped(interruption, service.engine);
       } finally {
         readiness.reason = 'stopping';
         await reload.end();
@@ -50,6 +53,7 @@ export async function daemon({ options, origins, interruption }: CommandContext)
     });
   } finally {
     await endpoint?.close();
+    hangups.dispose();
   }
   log.info('stopped');
 }
@@ -103,19 +107,13 @@ async function announce(
   await tellState(log, 'ready', `scans on ${http}`);
 }
 
-/** Resolves at SIGTERM or Ctrl-C; calls `onHangup` at each SIGHUP before that. */
-async function stopped({ signal }: Interruption, onHangup: () => void): Promise<void> {
-  process.on('SIGHUP', onHangup);
-  try {
-    await new Promise<void>((resolve) => {
-      if (signal.aborted) resolve();
-      else signal.addEventListener('abort', () => resolve(), { once: true });
-    });
-  } finally {
-    process.off('SIGHUP', onHangup);
-    // one that comes now must not end the process at once
-    process.on('SIGHUP', () => {});
-  }
+/** Resolves at SIGTERM or Ctrl-C. Throws what ended a decoder thread: who can't scan is better started again. */
+function stopped({ signal }: Interruption, engine: ScanEngine): Promise<void> {
+  return new Promise((resolve, reject) => {
+    engine.streams.failed.then(reject);
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
 }
 
 async function drain(log: Log, service: ScanService, api: ApiServer): Promise<void> {

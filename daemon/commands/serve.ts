@@ -16,6 +16,7 @@ import type { LogLevel } from '../log-names.ts';
 import type { OptionValues } from '../options.ts';
 import { tellState } from '../service-manager.ts';
 import { type CommandContext, checkedAlign, printJson } from './command.ts';
+import { Hangups } from './hangups.ts';
 import { startPinning } from './pinning.ts';
 
 const LISTEN_DEFAULT: HostPort = { host: '127.0.0.1', port: 7400 };
@@ -163,30 +164,6 @@ function checkExposure(listen: HostPort, allowed: boolean, log: Log): void {
 function watchOf({ watch = false, watchInterval }: OptionValues): Pick<ServeOptions, 'watch'> {
   if (watchInterval !== undefined) return { watch: { intervalMs: watchInterval } };
   return watch ? { watch: {} } : {};
-}
-
-/** SIGHUP, which publishes what is there now; one that comes while the server starts waits for that. */
-class Hangups {
-  #isDue = false;
-  #callback: (() => void) | undefined;
-
-  constructor() {
-    process.on('SIGHUP', this.#onSignal);
-  }
-
-  onHangup(callback: () => void): void {
-    this.#callback = callback;
-    if (this.#isDue) callback();
-  }
-
-  dispose(): void {
-    process.off('SIGHUP', this.#onSignal);
-  }
-
-  readonly #onSignal = (): void => {
-    this.#isDue = true;
-    this.#callback?.();
-  };
 }
 
 function limitsOf(options: OptionValues): Partial<ServerLimits> {

@@ -105,6 +105,7 @@ export class DecoderStreams {
   readonly #fetcher: FetcherRegisters;
   #nextFlow = 1;
   #failure: Error | undefined;
+  readonly #failed = Promise.withResolvers<Error>();
   #closing = false;
 
   /** Starts the decoder threads of the control block at `control`. Throws RangeError for a block that is broken. */
@@ -121,6 +122,11 @@ export class DecoderStreams {
     for (const [k, decoder] of block.decoders.entries()) {
       this.#streams.push(this.#start(block, decoder, profilers[k]!, verifyChecksums));
     }
+  }
+
+  /** Resolves when a decoder thread has ended by itself: nothing can be scanned any more. */
+  get failed(): Promise<Error> {
+    return this.#failed.promise;
   }
 
   get count(): number {
@@ -319,6 +325,7 @@ export class DecoderStreams {
 
   #fail(error: Error): void {
     this.#failure = error;
+    this.#failed.resolve(error);
     for (const flow of [...this.#flows.values()]) {
       this.#retire(flow);
       flow.events.failed(error);

@@ -25,7 +25,7 @@ export interface CommandOptions {
 }
 
 /** The environment without variables of ours, which a developer may have set. */
-function cleanEnvironment(): Record<string, string> {
+export function cleanEnvironment(): Record<string, string> {
   const entries = Object.entries(process.env).filter(
     ([name, value]) => !name.startsWith('QANAT_') && value !== undefined,
   );
