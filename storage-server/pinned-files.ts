@@ -3,13 +3,15 @@
  * larger than a buffer should be. Loaded once, each file checked to be the version that the region promises; from then
  * on nothing that happens to the files on disk matters. Unchanged files keep their memory from one generation to the
  * next; what is only kept alive by them counts too, and everything moves together when that would exceed the budget.
+ * While a generation takes the place of another one, memory holds both.
  */
+import { setImmediate } from 'node:timers/promises';
 import { ServeError } from './errors.ts';
 import { LOAD_BYTES, PINNED_CHUNK_BYTES } from './limits.ts';
 import type { OpenFiles } from './open-files.ts';
 import { versionEtag } from './protocol/index.ts';
 import type { ServedFile } from './served-file.ts';
-import { type StorageFaults, StorageReads } from './storage-reads.ts';
+import { readOrThrow, StorageReads } from './storage-reads.ts';
 
 export interface PinOptions {
   /** Bytes of memory at most. */
@@ -108,7 +110,7 @@ export class PinnedFiles {
     for (const [key, file] of missing) {
       const old = moved?.get(key);
       if (old === undefined) loads.push({ file, at: end });
-      else copyPlace(old, { arena, at: end }, file.length);
+      else await copyPlace(old, { arena, at: end }, file.length);
       places.set(key, { arena, at: end });
       end += file.length;
     }
@@ -141,16 +143,20 @@ function allocate(bytes: number, chunkBytes: number): Arena {
   }
 }
 
-function copyPlace(from: Place, to: Place, length: number): void {
-  let at = to.at;
-  from.arena.visit(from.at, length, (source) => {
-    let taken = 0;
-    to.arena.visit(at, source.byteLength, (target) => {
-      target.set(source.subarray(taken, taken + target.byteLength));
-      taken += target.byteLength;
+/** Copies a file a step at a time, so that whoever is served meanwhile does not wait for all of it. */
+async function copyPlace(from: Place, to: Place, length: number): Promise<void> {
+  for (let done = 0; done < length; done += LOAD_BYTES) {
+    let at = to.at + done;
+    from.arena.visit(from.at + done, Math.min(LOAD_BYTES, length - done), (source) => {
+      let taken = 0;
+      to.arena.visit(at, source.byteLength, (target) => {
+        target.set(source.subarray(taken, taken + target.byteLength));
+        taken += target.byteLength;
+      });
+      at += source.byteLength;
     });
-    at += source.byteLength;
-  });
+    await setImmediate();
+  }
 }
 
 /** Reads whole files to their places, a batch at a time. */
@@ -165,10 +171,8 @@ async function loadInto(
   const flush = async (): Promise<void> => {
     const { reads, files, bytes } = batch;
     batch = { reads: new StorageReads(), files: [], bytes: 0 };
-    const faults = await new Promise<StorageFaults>((resolve) => reads.run(openFiles, resolve));
+    await readOrThrow(reads, openFiles, files);
     signal?.throwIfAborted();
-    const faulty = files.find(({ store }) => faults.has(store));
-    if (faulty !== undefined) throw new ServeError('CHANGED', `${faulty.path}: ${faults.get(faulty.store)?.reason}`);
     done += bytes;
     onProgress?.(done, bytesTotal);
   };
