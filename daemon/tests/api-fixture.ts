@@ -1,7 +1,9 @@
 /** The daemon's parts in this process, with all that a test wants to look at: engine, sources, service, server, log. */
 import assert from 'node:assert/strict';
+import { readFile, writeFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Table, tableFromIPC } from 'apache-arrow';
+import { openSource } from '../../vfs/index.ts';
 import type { SourceConfig } from '../config/config.ts';
 import { SETTING_NAMES, type Settings, settingOf } from '../config/schema.ts';
 import { ApiServer, type ApiTimes } from '../http/api-server.ts';
@@ -126,6 +128,20 @@ export class TestApi {
 async function answerOf(response: Response): Promise<ApiAnswer> {
   const bytes = Buffer.from(await response.arrayBuffer());
   return { status: response.status, headers: response.headers, bytes, json: () => JSON.parse(bytes.toString('utf8')) };
+}
+
+/** A copy of a file whose last row group has a page of its last column but one that does not decode. */
+export async function copyBroken(from: string, to: string): Promise<void> {
+  const bytes = await readFile(from);
+  const source = await openSource(from);
+  try {
+    const { rowGroups } = await (await source.open((await source.list())[0]!)).footer();
+    const { start, end } = rowGroups.at(-1)!.columns.at(-2)!.bytes;
+    bytes.fill(0xff, start + Math.floor((end - start) / 2), end);
+  } finally {
+    await source.close();
+  }
+  await writeFile(to, bytes);
 }
 
 /** Waits for what will be so soon; fails when it is not within a time that says that it never will. */

@@ -3,9 +3,8 @@ import assert from 'node:assert/strict';
 import { open, readFile, writeFile } from 'node:fs/promises';
 import { after, before, describe, test } from 'node:test';
 import { type RecordBatch, RecordBatchReader, Table, tableFromIPC } from 'apache-arrow';
-import { openSource } from '../../vfs/index.ts';
 import { scan } from '../index.ts';
-import { TestApi, until } from './api-fixture.ts';
+import { copyBroken, TestApi, until } from './api-fixture.ts';
 import { qanatServe } from './command-run.ts';
 import { Lake, numbersQuery } from './lake.ts';
 
@@ -178,23 +177,9 @@ test('a location is scanned where that is allowed, and its source is closed afte
 });
 
 describe('after the first byte', () => {
-  /** A copy of a.parquet whose last row group has a page that does not decode. */
-  async function broken(): Promise<string> {
-    const bytes = await readFile(lake.path('a.parquet'));
-    const source = await openSource(lake.path('a.parquet'));
-    try {
-      const { rowGroups } = await (await source.open((await source.list())[0]!)).footer();
-      const { start, end } = rowGroups.at(-1)!.columns.at(-2)!.bytes;
-      bytes.fill(0xff, start + Math.floor((end - start) / 2), end);
-    } finally {
-      await source.close();
-    }
-    await writeFile(lake.path('broken.parquet'), bytes);
-    return lake.path('broken.parquet');
-  }
-
   test('an error breaks the connection off: no client takes the stream for whole', async () => {
-    await using cut = await TestApi.start({ broken: await broken() });
+    await copyBroken(lake.path('a.parquet'), lake.path('broken.parquet'));
+    await using cut = await TestApi.start({ broken: lake.path('broken.parquet') });
     const response = await cut.request({ source: 'broken' });
     assert.equal(response.status, 200);
     await assert.rejects(async () => {

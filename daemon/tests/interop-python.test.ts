@@ -12,9 +12,11 @@ import { after, before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { seededRandom } from '../../decode/tests/random.ts';
 import { ScanEngine } from '../scan/engine.ts';
+import { copyBroken, TestApi } from './api-fixture.ts';
 import { JAVASCRIPT_WRITERS } from './interop/javascript-writers.ts';
 import { type ArrowCopy, readWhole, readWritten } from './interop/reading.ts';
 import type { WrittenFile } from './interop/written.ts';
+import { Lake, numbersQuery } from './lake.ts';
 
 const PYTHON = process.env.QANAT_INTEROP_PYTHON ?? '';
 const skip = PYTHON === '' && 'QANAT_INTEROP_PYTHON names no interpreter (daemon/tests/interop/setup.sh makes one)';
@@ -91,6 +93,21 @@ describe('interop with Python', { skip }, () => {
     assert.equal(equal + refused, files);
     assert.ok(refused < files / 4);
   });
+});
+
+test('pyarrow.ipc.open_stream reads scans of a daemon as they come', { skip }, async () => {
+  await using lake = await Lake.create();
+  await lake.write('numbers.parquet', numbersQuery(60_000));
+  await lake.write('none.parquet', numbersQuery(0));
+  const nested = `select i as id, [i, null, i + 1] as list, {'a': i, 'b': 'text ' || i} as struct,
+    map([i % 7, 8], ['x', null]) as map, (i / 3)::decimal(20, 4) as price, date '2020-01-01' + i::int as day
+    from range(20000) t(i)`;
+  await lake.write('nested.parquet', nested);
+  await copyBroken(lake.path('numbers.parquet'), lake.path('broken.parquet'));
+  await using api = await TestApi.start({ lake: lake.folder });
+  const { equal } = JSON.parse(await python('read_daemon.py', `127.0.0.1:${api.port}`, 'lake', lake.folder));
+  assert.equal(equal, 3);
+  await api.idle();
 });
 
 const CODECS = ['UNCOMPRESSED', 'SNAPPY', 'GZIP', 'BROTLI', 'ZSTD', 'LZ4_RAW'];
