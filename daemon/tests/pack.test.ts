@@ -1,10 +1,10 @@
 /** `qanat pack`, locations that lead into packed files, `serve` of them and with --pin: as people use them. */
 import assert from 'node:assert/strict';
-import type { ChildProcess } from 'node:child_process';
+import { type ChildProcess, spawnSync } from 'node:child_process';
 import { readdirSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { cp, mkdir, readdir, readFile } from 'node:fs/promises';
 import { after, before, describe, test } from 'node:test';
-import { qanat, qanatServe } from './command-run.ts';
+import { QANAT, qanat, qanatServe } from './command-run.ts';
 import { Lake, numbersQuery } from './lake.ts';
 
 let lake: Lake;
@@ -128,6 +128,16 @@ describe('a packing that is ended', () => {
       assert.deepEqual(await readdir(target.folder), []);
     });
   }
+
+  test('by a file system that has no room: an error, and nothing is left', async () => {
+    await using target = await Lake.create();
+    const output = target.path('lake.qanat');
+    const script = `ulimit -f 20000; exec '${process.execPath}' '${QANAT}' pack '${folder}' -o '${output}'`;
+    const { status, stderr } = spawnSync('sh', ['-c', script], { encoding: 'utf8' });
+    assert.equal(status, 1, stderr);
+    assert.match(stderr, /can't write .*lake\.qanat: the file system has no room for a file of that size\n$/);
+    assert.deepEqual(await readdir(target.folder), []);
+  });
 
   test('by a crash: the next one removes what it left, and says so', async () => {
     await using target = await Lake.create();
