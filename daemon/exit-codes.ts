@@ -3,6 +3,7 @@ import { DecodeError } from '../decode/index.ts';
 import { FetchError } from '../fetcher/index.ts';
 import { MetricsError } from '../metrics/index.ts';
 import { ServeError } from '../storage-server/index.ts';
+import { MountError } from '../vfs/index.ts';
 import { CommandError } from './errors.ts';
 
 export const EXIT = { OK: 0, FAILED: 1, USAGE: 2, INTERRUPTED: 130, TERMINATED: 143 } as const;
@@ -37,6 +38,7 @@ export function isExpected(error: unknown): error is Error {
     error instanceof FetchError ||
     error instanceof DecodeError ||
     error instanceof ServeError ||
+    error instanceof MountError ||
     error instanceof MetricsError ||
     (error instanceof Error && 'syscall' in error)
   );

@@ -24,6 +24,8 @@ const RUN: Readonly<Record<CommandName, () => Promise<Run>>> = {
   ls: async () => (await import('./commands/ls.ts')).ls,
   inspect: async () => (await import('./commands/inspect.ts')).inspect,
   scan: async () => (await import('./commands/scan.ts')).scan,
+  mount: async () => (await import('./commands/mount.ts')).mount,
+  unmount: async () => (await import('./commands/unmount.ts')).unmount,
   daemon: async () => (await import('./commands/daemon.ts')).daemon,
   config: async () => (await import('./commands/config.ts')).config,
   cp: async () => (await import('./commands/cp.ts')).cp,

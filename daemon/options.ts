@@ -21,6 +21,7 @@ import {
 } from './argument.ts';
 import { CLIENT_MS_DEFAULT, SCANS_DEFAULT, SCANS_MAX } from './http/limits.ts';
 import { LOG_FORMATS, LOG_LEVELS } from './log-names.ts';
+import { VIEWS } from './mount/view.ts';
 import { MEMORY_BYTES_DEFAULT } from './scan/engine.ts';
 
 export const SCAN_FORMATS = ['arrow', 'csv', 'ndjson', 'table', 'count', 'checksum'] as const;
@@ -100,8 +101,8 @@ export const OPTIONS = {
   watchInterval: {
     argument: 'time',
     parse: parseDuration,
-    without: '1m, or 2s where the system does not tell of changes',
-    meaning: '`--watch`, and look at the folders so often in any case',
+    without: '1m, or 2s where the system does not tell of changes; mount 5s, of local files 2s',
+    meaning: '`--watch`, and look at the folders so often in any case; of a mount, look at its source so often',
   },
   insecureListen: toggle('Allow an address that other machines reach, although there is no authentication yet'),
   maxConnections: {
@@ -133,7 +134,9 @@ export const OPTIONS = {
     argument: 'time',
     parse: parseDuration,
     without: seconds(DEFAULT_LIMITS.drainMs),
-    meaning: 'How long a server that is stopped goes on sending what was asked for',
+    meaning:
+      'How long a server that is stopped goes on sending what was asked for, and how long a mount that is stopped waits ' +
+      'for open files before it is taken away',
   },
   stallTimeout: {
     argument: 'time',
@@ -173,8 +176,42 @@ export const OPTIONS = {
     without: 'standard output; `pack` needs one',
     meaning: 'File to write, complete or not at all; `-` is standard output',
   },
+  view: {
+    ...choice('name', VIEWS),
+    without: 'raw',
+    meaning:
+      'How Parquet files look: as they are (`raw`), or with the same rows in columns of fixed width already decoded ' +
+      '(`decoded`), so that whoever reads them need not',
+  },
+  foreground: {
+    ...toggle('Stay in the foreground, until it is stopped or unmounted'),
+    without: 'on, unless --daemon is given',
+  },
+  daemon: toggle('Go to the background as soon as the mount answers; what keeps it from that is told, and ends with 1'),
+  pidFile: {
+    argument: 'file',
+    takes: 'file',
+    parse: (text: string): string => text,
+    without: 'none',
+    meaning: 'File with the number of the process, while something is mounted',
+  },
+  logFile: {
+    argument: 'file',
+    takes: 'file',
+    parse: (text: string): string => text,
+    without: 'standard error; nowhere with `--daemon`',
+    meaning: 'File that the log is appended to',
+  },
+  allowOther: {
+    ...toggle(
+      'Other users may read the mount too; those of an ordinary user need the line user_allow_other in /etc/fuse.conf',
+    ),
+    negatable: true,
+    without: "on for root's mounts, else off",
+  },
+  lazy: toggle('Take it away at once, from under programs that have files of it open too: those get errors'),
   explain: toggle("Print the plan of the first file, all of it with `--json`; reads nothing but that file's footer"),
-  stats: toggle('Report on standard error what the scan did; as JSON with `--json`'),
+  stats: toggle('Report on standard error what the scan did, or the mount when it is unmounted; as JSON with `--json`'),
   prefetchDepth: {
     argument: 'n|auto',
     parse: orAuto(wholeFrom(1, PREFETCH_DEPTH_MAX)),

@@ -103,6 +103,42 @@ export const MANUAL: Readonly<Record<CommandName, CommandManual>> = {
     operands: [LOCATION],
     seeAlso: ['inspect', 'ls', 'serve'],
   },
+  mount: {
+    description: [
+      'Shows the files of a location in a folder, by their paths within it, for any program to read: DuckDB, ClickHouse, ' +
+        'pandas, cp. Bytes are fetched when they are read, and ahead of that as a reader of Parquet needs them: the rest ' +
+        'of the column chunk, and the same columns of the next row groups. What is fetched is shared by all readers, and ' +
+        'stays within `--memory`. Nothing can be written.',
+      'With `--view decoded` each Parquet file has the same rows under the same name, with its columns of fixed width ' +
+        'already decoded; they are decoded when they are read. Others, and files that are no Parquet, are as they are.',
+      'When the mount answers it prints one line of JSON on standard output (a sentence on a terminal); the log goes to ' +
+        'standard error. With `--daemon` that is when the command ends with 0, and the mount stays, in a process of its own.',
+      'When the source publishes a new generation, what is opened from then on is new. Open files that are the same go on; ' +
+        'reads of those that have changed fail with ESTALE. A source that does not answer is an error, EIO or ETIMEDOUT, ' +
+        'after `--stall-timeout` and what retries take, and works again when the source does.',
+      '`qanat unmount`, `umount`, SIGTERM and Ctrl-C end it with 0. Who has files open may finish for `--drain-timeout`; ' +
+        'after that they get errors, and the folder is free. What a killed process leaves behind is cleared away by the ' +
+        'next mount on the folder, or by `qanat unmount`.',
+      'It needs Linux and /dev/fuse; users other than root need fusermount3 (package fuse3).',
+    ],
+    operands: [
+      {
+        meaning: LOCATION.meaning.replace('(every Parquet file below, by its name)', 'everything below'),
+        kind: 'location',
+      },
+      { meaning: 'An empty folder', kind: 'folder' },
+    ],
+    seeAlso: ['unmount', 'serve', 'ls'],
+  },
+  unmount: {
+    description: [
+      'Takes a mount of `qanat mount` away; its process then ends by itself. While files of it are open it waits, for as long ' +
+        'as `--drain-timeout`; then it leaves the mount as it is, says who uses it, and ends with 1. With `--lazy` it ' +
+        'does not wait. A mount whose process was killed is taken away in any case.',
+    ],
+    operands: [{ meaning: 'The folder', kind: 'folder' }],
+    seeAlso: ['mount'],
+  },
   daemon: {
     description: [
       'Stays in the background of a machine and scans for whoever asks over HTTP: sources have names, memory and decoder ' +

@@ -3,6 +3,7 @@ import type { OptionName } from '../options.ts';
 
 export const GROUP_TITLES = {
   serving: 'What is served, and where',
+  mounting: 'Mounts',
   limits: 'Limits of a server',
   rows: 'Rows and columns',
   output: 'Output',
@@ -35,6 +36,13 @@ export const GROUP_OF: Readonly<Record<OptionName, GroupName>> = {
   drainTimeout: 'limits',
   maxScans: 'limits',
   clientTimeout: 'limits',
+  view: 'mounting',
+  foreground: 'mounting',
+  daemon: 'mounting',
+  pidFile: 'mounting',
+  logFile: 'mounting',
+  allowOther: 'mounting',
+  lazy: 'mounting',
   stallTimeout: 'connection',
   connections: 'connection',
   wireChecksum: 'connection',

@@ -1,0 +1,40 @@
+/** The bounds of mount/, each with its unit and its reason. */
+
+/** Milliseconds between looks at a server for a new generation: it tells of one by itself while it is connected. */
+export const SERVER_LOOK_MS = 5000;
+
+/** Milliseconds between looks at local files, which nobody tells of. */
+export const LOCAL_LOOK_MS = 2000;
+
+/** Milliseconds between two looks when reads find that files have changed: readers in a loop must not cause more. */
+export const LOOK_GAP_MS = 250;
+
+/** Milliseconds without a read after which decoded chunks are put into the kernel's page cache. */
+export const PUSH_IDLE_MS = 300;
+
+/** Bytes that are put into the page cache at once: a read that comes meanwhile waits for no more. */
+export const PUSH_PIECE_BYTES = 1024 * 1024;
+
+/** Milliseconds for the kernel to take a piece; without an answer the mount ends without it. */
+export const PUSH_MS = 5000;
+
+/** Milliseconds between two changes of the prefetch depth. */
+export const DEPTH_LOOK_MS = 500;
+
+/** Reads in that time without which nothing can be said of the depth. */
+export const DEPTH_READS_MIN = 8;
+
+/** Milliseconds for a mount that has begun to answer its first question. */
+export const ANSWER_MS = 10_000;
+
+/** Milliseconds for the mount thread to give its figures to a scrape; without an answer the last ones hold. */
+export const FIGURES_MS = 1000;
+
+/** Milliseconds beyond the time for an unmount after which the mount thread counts as stuck and is left behind. */
+export const UNMOUNT_MARGIN_MS = 3000;
+
+/** Milliseconds for a background process that is asked to end, after which it is killed. */
+export const BACKGROUND_END_MS = 10_000;
+
+/** Programs that an unmount which is refused names: enough to know whom to ask. */
+export const USERS_SHOWN_MAX = 5;
