@@ -5,6 +5,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { COMMANDS, type CommandSpec } from './command-table.ts';
+import { configSchema, SOURCE_SETTINGS, settingMeta, settingOf } from './config/schema.ts';
 import { EXIT_CODE_MEANINGS } from './exit-codes.ts';
 import { GROUP_OF, GROUP_TITLES } from './help/option-groups.ts';
 import { optionForms } from './help/page.ts';
@@ -28,6 +29,20 @@ const TABLES: Readonly<Record<string, () => string>> = {
       commands().map(({ name, operands, summary }) => [code(`qanat ${name} ${operands}`.trim()), summary]),
     ),
   options: () => optionTables().join('\n\n'),
+  configuration: () =>
+    table(
+      ['Setting', 'Value', 'Default', 'SIGHUP', 'Of a source'],
+      [
+        [
+          code('sources'),
+          'names, each with a location or with a map of `location` and settings of its own',
+          'none',
+          '✓',
+          '',
+        ],
+        ...settingRows(),
+      ],
+    ),
   'exit codes': () =>
     table(
       ['Code', 'Meaning'],
@@ -91,6 +106,18 @@ function typeRows(): string[][] {
     [...storage].join(', '),
     [...arrow].map((one) => code(one)).join(', '),
   ]);
+}
+
+/** The settings of a file, from what validates one. */
+function settingRows(): string[][] {
+  return Object.entries(configSchema.shape).flatMap(([key, schema]) => {
+    const meta = settingMeta.get(schema);
+    if (meta === undefined) return [];
+    const { option, expected, standard, live, show } = settingOf(meta.name);
+    // what depends on the machine is said in words
+    const without = option === 'decoders' ? specOf(option).without : show(standard);
+    return [[code(key), expected, without, mark(live), mark(SOURCE_SETTINGS.some((name) => name === option))]];
+  });
 }
 
 function commands(): CommandSpec[] {

@@ -8,6 +8,7 @@ import { DEFAULT_LIMITS } from '../../storage-server/index.ts';
 import { parseLocation } from '../../vfs/index.ts';
 import { formatBytes, formatHostPort, type HostPort } from '../argument.ts';
 import { CLIENT_MS_DEFAULT, SCANS_DEFAULT } from '../http/limits.ts';
+import { LOG_FORMATS, LOG_LEVELS } from '../log-names.ts';
 import type { OptionName } from '../options.ts';
 import { defaultDecoders, MEMORY_BYTES_DEFAULT } from '../scan/engine.ts';
 import { redact } from '../secrets.ts';
@@ -50,8 +51,8 @@ export const SETTINGS = {
   maxScans: setting('maxScans', SCANS_DEFAULT, true, COUNT),
   clientTimeout: setting('clientTimeout', CLIENT_MS_DEFAULT, true, TIME),
   drainTimeout: setting('drainTimeout', DEFAULT_LIMITS.drainMs, true, TIME),
-  logLevel: setting('logLevel', 'info', true, { expected: 'a level' }),
-  logFormat: setting('logFormat', 'auto', false, { expected: 'a format' }),
+  logLevel: setting('logLevel', 'info', true, { expected: LOG_LEVELS.join(', ') }),
+  logFormat: setting('logFormat', 'auto', false, { expected: LOG_FORMATS.join(', ') }),
 } satisfies { readonly [K in OptionName]?: Setting<K> };
 
 export type SettingName = keyof typeof SETTINGS;

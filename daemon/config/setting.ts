@@ -15,6 +15,8 @@ export interface Setting<K extends OptionName> {
   readonly option: K;
   /** Takes what YAML holds and gives the value; its messages say what was found and what was expected. */
   readonly schema: z.ZodType<SettingValue<K>>;
+  /** What it is, in words: `a size such as 512MiB`. */
+  readonly expected: string;
   /** What holds when nothing gives it. */
   readonly standard: SettingValue<K>;
   /** Whether a reload changes it in a running daemon. */
@@ -50,7 +52,7 @@ export function setting<K extends OptionName>(
       return z.NEVER;
     }
   });
-  return { option, schema, standard, live, show };
+  return { option, schema, expected, standard, live, show };
 }
 
 /** `expected a size, found a list` */
