@@ -7,7 +7,7 @@
 import { constants, type Dirent } from 'node:fs';
 import { type FileHandle, open, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { comparePaths, type VersionStat, versionEtag } from '../../storage-server/protocol/index.ts';
+import { sortedByPath, type VersionStat, versionEtag } from '../../storage-server/protocol/index.ts';
 import { FetchError } from '../errors.ts';
 import { FILE_READ_BYTES, OPEN_FILES_MAX } from './limits.ts';
 import { asFetchError, isGone, isOfEntry, localReason } from './local-errors.ts';
@@ -56,7 +56,7 @@ export class FileTransport implements Transport {
     const asked = walk.faults.find(({ path }) => path === prefix || prefix.startsWith(`${path}/`));
     if (walk.found.length === 0 && asked !== undefined) throw asFetchError(asked.cause, join(this.#root, asked.path));
     for (const { path, cause } of walk.faults) this.#tell(path, localReason(cause));
-    return walk.found.sort((a, b) => comparePaths(a.path, b.path));
+    return sortedByPath(walk.found);
   }
 
   async read(file: FileVersion, start: number, into: Uint8Array, options: ReadOptions = {}): Promise<void> {

@@ -10,13 +10,13 @@
  */
 import {
   checkPackedLength,
-  comparePaths,
   DIRECTORY_SIZE_BYTES,
   isProtocolError,
   ProtocolError,
   packedFault,
   parseDirectory,
   parseDirectorySize,
+  sortedByPath,
 } from '../../storage-server/protocol/index.ts';
 import { FetchError } from '../errors.ts';
 import { PACKED_FIRST_READ_BYTES, PACKED_VERSIONS_MAX } from './limits.ts';
@@ -101,7 +101,7 @@ async function fetchPacked(inner: Transport, file: FileVersion, counters: Transp
       byPath.set(path, { file: { path, length, etag, modifiedMs }, address: directory.dataStart + offset });
     }
     const files = Array.from(byPath.values(), (entry) => entry.file);
-    return { file, files: files.sort((a, b) => comparePaths(a.path, b.path)), byPath };
+    return { file, files: sortedByPath(files), byPath };
   } catch (cause) {
     if (!isProtocolError(cause)) throw cause;
     throw new FetchError('PACKED', `${file.path}: ${packedFault(cause)}`, { cause });

@@ -19,7 +19,7 @@ import {
   GENERATION_BYTES,
 } from './limits.ts';
 import { addExact, alignUp, readU64, viewOf, writeU64 } from './number.ts';
-import { checkPath, checkPathsTogether, comparePaths } from './path.ts';
+import { checkPath, checkPathsTogether, sortedByPath } from './path.ts';
 import {
   readStruct,
   required,
@@ -75,10 +75,8 @@ export function planDirectory(
   files: readonly Omit<DirectoryEntry, 'offset'>[],
 ): { directory: Directory; prefix: Uint8Array } {
   checkAlignment(alignBytes);
-  const keyed = files.map((file) => ({ file, key: Buffer.from(file.path) }));
-  keyed.sort((a, b) => Buffer.compare(a.key, b.key));
   let end = 0;
-  const entries = keyed.map(({ file: { path, length, etag, modifiedMs } }) => {
+  const entries = sortedByPath(files).map(({ path, length, etag, modifiedMs }) => {
     const offset = alignUp(end, alignBytes, 'region');
     end = addExact(offset, length, 'region');
     return { path, offset, length, etag, modifiedMs };
@@ -217,5 +215,5 @@ export function regionAddress(directory: Directory, entry: DirectoryEntry, start
 
 /** The entries in the order of their paths' bytes. */
 export function sortedEntries(directory: Directory): DirectoryEntry[] {
-  return [...directory.entries].sort((a, b) => comparePaths(a.path, b.path));
+  return sortedByPath(directory.entries);
 }

@@ -47,15 +47,17 @@ export function checkPathsTogether(paths: readonly string[]): void {
   }
 }
 
-/** Order of UTF-8 bytes, in which directories are written and files are listed. */
-export function comparePaths(a: string, b: string): number {
-  if (a === b) return 0;
+/** In the order of the UTF-8 bytes of their paths, in which directories are written and files are listed. */
+export function sortedByPath<T extends { readonly path: string }>(items: readonly T[]): T[] {
   // Code units are in the same order, but for surrogates and what comes behind them.
-  if (BEYOND.test(a) || BEYOND.test(b)) return Buffer.compare(Buffer.from(a), Buffer.from(b));
-  return a < b ? -1 : 1;
+  const beyond = items.some(({ path }) => /[\ud800-\uffff]/.test(path));
+  const compare = beyond ? compareBytes : (a: string, b: string): number => (a === b ? 0 : a < b ? -1 : 1);
+  return [...items].sort((a, b) => compare(a.path, b.path));
 }
 
-const BEYOND = /[\ud800-\uffff]/;
+function compareBytes(a: string, b: string): number {
+  return Buffer.compare(Buffer.from(a), Buffer.from(b));
+}
 
 /** Whether a file of this name is taken for a packed region. */
 export function isPackedPath(path: string): boolean {

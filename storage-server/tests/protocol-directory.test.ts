@@ -11,6 +11,7 @@ import {
   parseDirectorySize,
   planDirectory,
   regionAddress,
+  sortedByPath,
   viewOf,
 } from '../protocol/index.ts';
 import { randomFrom } from './random.ts';
@@ -65,6 +66,22 @@ test('names taken for Parquet', () => {
     ].map(isParquetPath),
     [true, true, true, true, true, false, false, false, false],
   );
+});
+
+test('the order is that of UTF-8 bytes, surrogates or not', () => {
+  const random = randomFrom('order');
+  const letters = ['a', 'b', '/', 'é', '\ud7ff', '\ue000', '\uffee', '\u{10000}', '\u{1f600}'];
+  for (let round = 0; round < 50; round++) {
+    const some = letters.slice(0, 4 + random.below(letters.length - 3));
+    const paths = Array.from({ length: 40 }, () =>
+      Array.from({ length: random.below(6) }, () => some[random.below(some.length)]).join(''),
+    );
+    const expected = [...paths].sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+    assert.deepEqual(
+      sortedByPath(paths.map((path) => ({ path }))).map(({ path }) => path),
+      expected,
+    );
+  }
 });
 
 test('alignment', () => {
