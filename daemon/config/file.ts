@@ -5,13 +5,20 @@
  */
 import { open } from 'node:fs/promises';
 import { type Document, isMap, isScalar, LineCounter, type Node, parseDocument, visit } from 'yaml';
-import type { z } from 'zod';
 import { formatBytes } from '../argument.ts';
 import { CommandError } from '../errors.ts';
 import { redact } from '../secrets.ts';
 import { CONFIG_BYTES_MAX, SOURCES_MAX, YAML_ALIASES_MAX } from './limits.ts';
 import { nearest } from './nearest.ts';
-import { configSchema, SETTING_NAMES, SOURCE_NAME, SOURCE_NAME_RULE, SOURCE_SETTINGS } from './schema.ts';
+import {
+  configSchema,
+  type FileValues,
+  type SchemaIssue,
+  SETTING_NAMES,
+  SOURCE_NAME,
+  SOURCE_NAME_RULE,
+  SOURCE_SETTINGS,
+} from './schema.ts';
 import { keyOf } from './setting.ts';
 
 /** A place in a file; lines and columns count from 1. */
@@ -31,7 +38,7 @@ export interface Problem {
 export interface ConfigFile {
   /** As it was named. */
   readonly path: string;
-  readonly values: z.output<typeof configSchema>;
+  readonly values: FileValues;
   /** Where the value of a path such as ['sources', 'lake'] stands. */
   readonly placeOf: (path: readonly PropertyKey[]) => Place | undefined;
 }
@@ -133,7 +140,7 @@ function sourceProblems(value: unknown, positions: Positions): Problem[] {
   return problems;
 }
 
-function problemsOf(issue: z.core.$ZodIssue, positions: Positions): Problem[] {
+function problemsOf(issue: SchemaIssue, positions: Positions): Problem[] {
   if (issue.code === 'unrecognized_keys') {
     return issue.keys.map((key) => problem(positions, [...issue.path, key], unknownKey(issue.path, key), true));
   }

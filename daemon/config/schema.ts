@@ -114,4 +114,10 @@ export const configSchema = z.strictObject(
   { error: ({ input }) => mismatch('a map of settings', input) },
 );
 
+/** What a valid file says. */
+export type FileValues = z.output<typeof configSchema>;
+
+/** What is wrong with one that is not. */
+export type SchemaIssue = z.core.$ZodIssue;
+
 export type Settings = { readonly [K in SettingName]: SettingValue<K> };
