@@ -2,6 +2,9 @@
 export type { CoalescePolicy, FetchRange } from './coalesce.ts';
 export { coalesceRanges } from './coalesce.ts';
 export { chooseColumns } from './columns.ts';
+export type { DiskCacheCounters, DiskCacheOptions } from './disk-cache/disk-cache.ts';
+export { DiskCache } from './disk-cache/disk-cache.ts';
+export { CACHE_BYTES_DEFAULT, CACHE_BYTES_MIN } from './disk-cache/limits.ts';
 export type { FetchErrorCode } from './errors.ts';
 export { FetchError } from './errors.ts';
 export type { FetchPart } from './fetch.ts';

@@ -1,6 +1,6 @@
 /**
  * From a URL to a transport with everything that belongs to it: the source itself, stall timer, bound on concurrency,
- * retries. The path within the source comes back as the user wrote it (percent sequences decoded), globs and all.
+ * retries, a disk cache. The path within the source comes back as the user wrote it (percent sequences decoded), globs and all.
  *
  *     rdma://host[:port]/path     file:///path
  *
@@ -9,6 +9,7 @@
 import type { Stats } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { basename, dirname, resolve } from 'node:path';
+import type { DiskCache } from '../disk-cache/disk-cache.ts';
 import { FetchError } from '../errors.ts';
 import { FileTransport, type OnSkipped } from './file-transport.ts';
 import {
@@ -31,6 +32,7 @@ import {
   type TransportActivity,
   type TransportCounters,
 } from './transport.ts';
+import { withDiskCache } from './with-disk-cache.ts';
 import { withLimit } from './with-limit.ts';
 import { withPackedRegion } from './with-packed-region.ts';
 import { type RetryPolicy, withRetry } from './with-retry.ts';
@@ -58,6 +60,8 @@ export interface OpenTransportOptions {
   readonly onGeneration?: (generation: string) => void;
   /** Told, once each, of local files and folders that listings leave out because they can't be looked at. */
   readonly onSkipped?: OnSkipped;
+  /** Keeps what is read, for all sources that are given the same one; who opened it closes it, after them. */
+  readonly diskCache?: DiskCache;
   /** Put around the source itself, inside retries: tests inject faults here. */
   readonly wrap?: (source: Transport) => Transport;
 }
@@ -68,6 +72,7 @@ export interface OpenedTransport {
   readonly path: string;
   readonly counters: Readonly<TransportCounters>;
   readonly activity?: Readonly<TransportActivity>;
+  readonly diskCache?: DiskCache;
 }
 
 /**
@@ -78,13 +83,16 @@ export async function openTransport(url: string, options: OpenTransportOptions =
   const counters = newTransportCounters();
   const activity = newTransportActivity();
   const [, outside = url, inside] = /^(.*?\.qanat)!\/(.*)$/is.exec(url) ?? [];
-  const { source, path } = await openSource(outside, options, counters, activity);
+  const { source, path, identity } = await openSource(outside, options, counters, activity);
   const stalls = withStallTimer(options.wrap?.(source) ?? source, 2 * (options.stallMs ?? STALL_MS));
   const limited = withLimit(stalls, options.concurrency ?? CONCURRENCY, activity);
-  const transport = withRetry(limited, counters, retryPolicy(options));
-  if (inside === undefined) return { transport, path, counters, activity };
-  const packed = withPackedRegion(transport, path, counters);
-  return { transport: packed, path: decodePath(inside, url), counters, activity };
+  const retried = withRetry(limited, counters, retryPolicy(options));
+  const packed = inside === undefined ? undefined : withPackedRegion(retried, path, counters);
+  const { diskCache } = options;
+  const opened = { path: inside === undefined ? path : decodePath(inside, url), counters, activity };
+  if (diskCache === undefined) return { ...opened, transport: packed ?? retried };
+  const name = packed === undefined ? identity : `packed+${identity}/${path}`;
+  return { ...opened, transport: withDiskCache(packed ?? retried, diskCache, name, counters), diskCache };
 }
 
 /** A source that is away counts as lost after as long as one that does not answer. */
@@ -97,14 +105,16 @@ async function openSource(
   options: OpenTransportOptions,
   counters: TransportCounters,
   activity: TransportActivity,
-): Promise<{ source: Transport; path: string }> {
+): Promise<{ source: Transport; path: string; identity: string }> {
   if (url.startsWith('rdma://')) {
     const { host, port, path } = parseServerUrl(url);
-    return { source: new QueuePairTransport({ host, port, counters, activity, ...queuePairOptions(options) }), path };
+    const source = new QueuePairTransport({ host, port, counters, activity, ...queuePairOptions(options) });
+    return { source, path, identity: `rdma://${host.toLowerCase()}:${port}` };
   }
   if (url.startsWith('file://')) {
     const { root, path } = await splitLocalPath(parseFileUrl(url));
-    return { source: new FileTransport(root, counters, options.onSkipped), path };
+    const identity = `file://${root === '/' ? '' : root}`;
+    return { source: new FileTransport(root, counters, options.onSkipped), path, identity };
   }
   throw new FetchError('BAD_URL', `${url}: expected rdma://host:port/path or file:///path`);
 }

@@ -4,9 +4,10 @@
  * (`tests/transport-conformance.ts`) runs over all of them; `with-*.ts` wrappers add behaviour.
  *
  * Contract of `read`, on every transport: the promise resolves when exactly the asked bytes of the version in `file`
- * are in `into`, or rejects with a FetchError. Never short, never mixed. Bytes land in order from the front, and
- * `onArrived(n)` tells, before the promise settles, that the first n bytes have landed (n grows; a retry resumes at
- * the last n, it never goes back). After a rejection the content of `into` is undefined and must not be used.
+ * are in `into`, or rejects with a FetchError. Never short, never mixed. Bytes are told
+ * in order from the front: `onArrived(n)` says, before the promise settles, that the first n bytes have landed (n grows; a
+ * retry resumes at the last n, it never goes back). After a rejection the content of `into` is undefined and must not be used. Until the
+ * promise settles nobody else writes to `into`.
  */
 import type { QueuePairState } from './queue-pair.ts';
 
@@ -35,8 +36,8 @@ export interface Transport {
 }
 
 /**
- * What a transport counts; wrappers and reports read it. All are totals since it was opened. At rest
- * `bytesOnWire` = `bytesDirectory` + `bytesDiscarded` + the last `onArrived` of every read, failed and cancelled ones too.
+ * What a transport counts; wrappers and reports read it. All are totals since it was opened. At rest `bytesOnWire` +
+ * `bytesCached` = `bytesDirectory` + `bytesDiscarded` + the last `onArrived` of every read, failed and cancelled ones too.
  */
 export interface TransportCounters {
   /** Requests sent: a large read takes several. */
@@ -47,6 +48,8 @@ export interface TransportCounters {
   bytesDirectory: number;
   /** Of these, bytes that no read reported as arrived: they came for reads that had failed or been cancelled, or came twice. */
   bytesDiscarded: number;
+  /** Bytes of reads that came from a disk cache and not over the wire. */
+  bytesCached: number;
   retries: number;
   reconnects: number;
   /** Generations of the source that took the place of an earlier one. */
@@ -77,6 +80,7 @@ export function newTransportCounters(): TransportCounters {
     bytesOnWire: 0,
     bytesDirectory: 0,
     bytesDiscarded: 0,
+    bytesCached: 0,
     retries: 0,
     reconnects: 0,
     generations: 0,

@@ -50,6 +50,7 @@ async function open(files: Files, text: string, path?: string): Promise<{ source
   const counters = {
     requests: 0,
     bytesOnWire: 0,
+    bytesCached: 0,
     bytesDirectory: 0,
     bytesDiscarded: 0,
     retries: 0,
