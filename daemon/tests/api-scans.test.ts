@@ -1,6 +1,6 @@
 /** POST /v1/scan: what comes is what the library reads; errors have a status before the first byte and cut it after. */
 import assert from 'node:assert/strict';
-import { open, readFile, writeFile } from 'node:fs/promises';
+import { open, readFile, rename, writeFile } from 'node:fs/promises';
 import { after, before, describe, test } from 'node:test';
 import { type RecordBatch, RecordBatchReader, Table, tableFromIPC } from 'apache-arrow';
 import { scan } from '../index.ts';
@@ -98,6 +98,26 @@ describe('rows', () => {
       assert.equal(first.numRows, ROWS + 1000);
       assert.equal(second.numRows, ROWS + 1000);
       assert.equal(remote.log.filter((line) => line.includes('source opened')).length, 1);
+      await remote.idle();
+    } finally {
+      await server.stop();
+    }
+  });
+
+  test('of a server that publishes other files: the next scan has the new ones', async () => {
+    await using published = await Lake.create();
+    await published.write('t.parquet', numbersQuery(1000));
+    const server = await qanatServe([published.folder]);
+    try {
+      await using remote = await TestApi.start({ t: `rdma://${server.ready.rdma}/` });
+      assert.equal((await remote.table({ source: 't' })).numRows, 1000);
+      await published.write('new.parquet', numbersQuery(2000));
+      await rename(published.path('new.parquet'), published.path('t.parquet'));
+      const stale = await remote.refusal({ source: 't' });
+      assert.equal(`${stale.status} ${stale.code} ${stale.retryable}`, '409 STALE true');
+      server.hangup();
+      await until(() => server.errors().includes('published'));
+      assert.equal((await remote.table({ source: 't' })).numRows, 2000);
       await remote.idle();
     } finally {
       await server.stop();

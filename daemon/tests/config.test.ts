@@ -172,6 +172,12 @@ describe('what holds', () => {
     assert.deepEqual(spelled.settings, defaults.settings);
   });
 
+  test('so is that of the container', async () => {
+    const { settings, sources } = await resolve(readFileSync(join(EXAMPLE, '../container/qanat.yaml'), 'utf8'));
+    assert.equal(settings.insecureListen, true);
+    assert.equal(sources.size, 1);
+  });
+
   test('an empty file, an empty map of sources and comments are valid', async () => {
     for (const text of ['', '# nothing\n', 'sources:\n', 'sources: {}\n', '--- \n']) {
       const { sources, settings } = await resolve(text);
