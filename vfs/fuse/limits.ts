@@ -79,4 +79,4 @@ export const UNMOUNT_GRACE_MS = 2000;
 export const RELEASE_MS = 500;
 
 /** Bytes that the kernel reads ahead on a mount, where we may say so: one request of the largest size. */
-export const READ_AHEAD_BYTES = READ_REQUEST_BYTES_MAX;
+export const READ_AHEAD_BYTES = 1024 * 1024;

@@ -35,6 +35,8 @@ export class MountedTree {
   readonly readAheadSet: boolean;
   /** A dead mount was there and has been cleared away. */
   readonly cleared: boolean;
+  /** The mount is gone, whoever ended it, and so is the descriptor. Never rejects. */
+  readonly released: Promise<void>;
   readonly #invalidations: InvalidationThread;
   readonly #binding: DeviceBinding;
   readonly #beforeClose: (() => Promise<void>) | undefined;
@@ -60,8 +62,11 @@ export class MountedTree {
     this.offer = facts.offer;
     this.readAheadSet = facts.readAheadSet;
     this.cleared = facts.cleared;
-    // unmounted by somebody else
-    void this.session.ended.then(() => this.#release());
+    this.released = this.session.ended.then(async (cut) => {
+      // unmounted by somebody else; or cut, which leaves the folder dead
+      if (cut !== undefined) await unmountFolder(this.folder, { graceMs: 0 }).catch(() => undefined);
+      await this.#release();
+    });
   }
 
   /** See FuseSession.replaceTree. */

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { open, readFile, stat } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { join } from 'node:path';
@@ -257,6 +257,30 @@ test('unmounted by somebody else, the server ends by itself', { skip }, async ()
     assert.equal(rig.child.exitCode, 0);
     await assert.rejects(unmountFolder(rig.folder, { graceMs: 0 }), { code: 'NOT_MOUNTED' });
   });
+});
+
+test('a connection that is cut leaves no dead mount', { skip }, async (t) => {
+  if (!root) return t.skip('only root can mount fusectl');
+  const control = newFolder();
+  const { status, stderr } = await run('mount', ['-t', 'fusectl', 'none', control]);
+  if (status !== 0) return t.skip(`mount -t fusectl: ${stderr.trim()}`);
+  try {
+    await withMount(FILES, async (rig) => {
+      const handle = await open(rig.path('a/direct.bin'));
+      await rig.call({ op: 'hold', paths: ['a/direct.bin'] });
+      const read = assert.rejects(inTime(handle.read(Buffer.alloc(10), 0, 10, 0), 'the read'), /ENOTCONN|ECONNABORTED/);
+      await rig.until('the read waits', ({ waiting }) => waiting === 1);
+      const [, minor] = mountAt(rig.folder)!.device.split(':');
+      writeFileSync(join(control, minor!, 'abort'), '1');
+      await read;
+      await rig.exited();
+      assert.equal(mountAt(rig.folder), undefined);
+      await handle.close();
+    });
+  } finally {
+    await run('umount', ['-l', control]);
+    rmSync(join(control, '..'), { recursive: true });
+  }
 });
 
 test('a killed server leaves a dead mount, which the next one clears away', { skip }, async () => {

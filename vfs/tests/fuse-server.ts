@@ -130,6 +130,7 @@ async function serve(options: ServerOptions, port: Port): Promise<void> {
   });
   port.send({ ready: { cleared: mounted.cleared, offer: mounted.offer, readAheadSet: mounted.readAheadSet } });
   await session.ended;
+  await mounted.released;
   await last;
   port.send({ ended: true });
 }

@@ -1,6 +1,8 @@
 /** Mounts of an ordinary user, through fusermount3: of a user that the test makes, as root, or of who runs the tests. */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { mountAt } from '../fuse/mount-table.ts';
 import type { User } from './fuse-mount-rig.ts';
@@ -102,10 +104,15 @@ test('without fusermount3 a user is told what to install, and of a folder that i
     assert.ok(error instanceof StartError, String(error));
     return error;
   };
-  const none = await failed(start(newFolder(user), { PATH: '/nowhere' }));
+  const mine = newFolder(user);
+  const theirs = newFolder();
+  t.after(() => {
+    for (const folder of [mine, theirs]) rmSync(join(folder, '..'), { recursive: true });
+  });
+  const none = await failed(start(mine, { PATH: '/nowhere' }));
   assert.equal(none.code, 'NO_FUSERMOUNT');
   assert.match(none.message, /fuse3/);
   if (!isRoot) return t.skip('only root can make a folder of somebody else');
-  const { code, message } = await failed(start(newFolder()));
+  const { code, message } = await failed(start(theirs));
   assert.equal(code, 'NOT_PERMITTED', message);
 });
