@@ -166,7 +166,7 @@ export const COMMANDS = {
         'qanat mount rdma://host:7400/2024 /mnt/lake --daemon --pid-file /run/lake.pid --log-file /var/log/lake.log',
         'a folder, in the background',
       ],
-      ['duckdb -c "select count(*) from \'/mnt/lake/lineitem.parquet\'"', 'what any program does with it'],
+      ['qanat mount lake.qanat /mnt/lake --stats', 'what is in a packed file; at the end, what was done with it'],
     ],
   },
   unmount: {
