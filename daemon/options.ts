@@ -3,7 +3,13 @@
  * holds without it. The command line and the README's table are made from this.
  */
 import { MEMORY_BYTES_MAX, MEMORY_BYTES_MIN } from '../decode/index.ts';
-import { PREFETCH_DEPTH_DEFAULT, PREFETCH_DEPTH_MAX, REQUEST_BYTES_MAX } from '../fetcher/index.ts';
+import {
+  CACHE_BYTES_DEFAULT,
+  CACHE_BYTES_MIN,
+  PREFETCH_DEPTH_DEFAULT,
+  PREFETCH_DEPTH_MAX,
+  REQUEST_BYTES_MAX,
+} from '../fetcher/index.ts';
 import { DEFAULT_LIMITS } from '../storage-server/index.ts';
 import {
   bytesFrom,
@@ -223,6 +229,20 @@ export const OPTIONS = {
     parse: orAuto(bytesFrom(0, REQUEST_BYTES_MAX)),
     without: 'auto (latency × bandwidth)',
     meaning: 'Largest gap between two ranges that one request reads over',
+  },
+  cacheDir: {
+    argument: 'folder',
+    takes: 'folder',
+    parse: (text: string): string => text,
+    without: 'none',
+    meaning:
+      'Keep what is read in this folder, and read it from there the next time; any number of processes may share one, ' +
+      'and it may be deleted at any time',
+  },
+  cacheSize: {
+    ...bytes(CACHE_BYTES_MIN, 2 ** 50),
+    without: formatBytes(CACHE_BYTES_DEFAULT),
+    meaning: 'Bytes that `--cache-dir` takes on disk at most; what was not used for longest goes first',
   },
   decoders: { ...whole('n', 1, 64), without: 'cores − 1', meaning: 'Decoder threads' },
   memory: {

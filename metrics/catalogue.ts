@@ -18,6 +18,7 @@ const SIDES: Readonly<Record<Side, string>> = {
 const SECTIONS: ReadonlyArray<readonly [title: string, prefix: RegExp]> = [
   ['serve: the storage server', /^qanat_serve_/],
   ['fetch: requests of clients', /^qanat_fetch_/],
+  ['cache: what is kept on disk', /^qanat_cache_/],
   ['prefetch: row groups ahead', /^qanat_prefetch_/],
   ['pool: the memory budget', /^qanat_pool_/],
   ['scan: what consumers get', /^qanat_scan_/],
@@ -50,7 +51,7 @@ ${ZERO_SERIES_MAX} of a metric. Totals are those of the process.
 Always true at a scrape:
 
     sum(qanat_fetch_used_bytes_total) + sum(qanat_fetch_wasted_bytes_total) + qanat_fetch_undecided_bytes
-      = qanat_fetch_wire_bytes_total
+      = qanat_fetch_wire_bytes_total + qanat_cache_read_bytes_total
     sum by (decoder, side) (qanat_decode_seconds_total) = the time since the decoder was started
 
 Queries:

@@ -2,110 +2,9 @@
  * Every metric, once: its name, unit, labels, help and stability. Whoever measures names a metric by its definition
  * here, never by a text of its own; METRICS.md is made from this. Names begin with the stage that they are about.
  */
-import { DECODERS_MAX } from './limits.ts';
-import type { LabelRules, MetricDefinition, MetricKind, Side, Stability, Unit } from './metric.ts';
-
-/** Completion statuses of the wire protocol. */
-const STATUSES = [
-  'SUCCESS',
-  'LOC_LEN_ERR',
-  'LOC_QP_OP_ERR',
-  'LOC_PROT_ERR',
-  'WR_FLUSH_ERR',
-  'BAD_RESP_ERR',
-  'REM_INV_REQ_ERR',
-  'REM_ACCESS_ERR',
-  'REM_OP_ERR',
-  'RETRY_EXC_ERR',
-  'RNR_RETRY_EXC_ERR',
-  'FATAL_ERR',
-  'RESP_TIMEOUT_ERR',
-  'other',
-] as const;
-
-/** Encodings and codecs of Parquet. */
-const ENCODINGS = [
-  'PLAIN',
-  'PLAIN_DICTIONARY',
-  'RLE',
-  'BIT_PACKED',
-  'DELTA_BINARY_PACKED',
-  'DELTA_LENGTH_BYTE_ARRAY',
-  'DELTA_BYTE_ARRAY',
-  'RLE_DICTIONARY',
-  'BYTE_STREAM_SPLIT',
-  'other',
-] as const;
-const CODECS = ['UNCOMPRESSED', 'SNAPPY', 'GZIP', 'LZO', 'BROTLI', 'LZ4', 'ZSTD', 'LZ4_RAW', 'other'] as const;
-
-/** What a FUSE kernel asks for, as the session names it. */
-const MOUNT_REQUESTS = [
-  'LOOKUP',
-  'GETATTR',
-  'STATX',
-  'OPEN',
-  'READ',
-  'RELEASE',
-  'OPENDIR',
-  'READDIR',
-  'READDIRPLUS',
-  'RELEASEDIR',
-  'FORGET',
-  'GETXATTR',
-  'LISTXATTR',
-  'STATFS',
-  'ACCESS',
-  'INTERRUPT',
-  'other',
-] as const;
-
-/** Errors that programs see when they read a mount. */
-const MOUNT_ERRORS = [
-  'EIO',
-  'ESTALE',
-  'ETIMEDOUT',
-  'EINTR',
-  'ENOMEM',
-  'EACCES',
-  'ENOENT',
-  'ENOTCONN',
-  'EROFS',
-  'ENODATA',
-  'ENOSYS',
-  'other',
-] as const;
-
-const SERVED = ['cached', 'direct', 'passthrough'] as const;
-
-const DECODER = { below: DECODERS_MAX } as const;
-
-/** From a read in memory over loopback to one that a stall timer ends. */
-const SECONDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30];
-
-/** From a page header to the largest merged request; powers of four. */
-const BYTES = [256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216];
-
-interface Details<L extends LabelRules> {
-  readonly labels?: L;
-  readonly stability?: Stability;
-}
-
-/** Makes the definitions of one side. */
-function forSides(...sides: Side[]) {
-  const make =
-    <K extends MetricKind>(kind: K) =>
-    <const L extends LabelRules = Record<never, never>>(
-      name: string,
-      unit: Unit,
-      help: string,
-      { labels, stability = 'stable' }: Details<L> = {},
-    ) => ({ kind, name, unit, help, stability, sides, labels: labels ?? ({} as L) });
-  const histogram = (name: string, unit: 'seconds' | 'bytes', help: string) => ({
-    ...make('histogram')(name, unit, help),
-    buckets: unit === 'seconds' ? SECONDS : BYTES,
-  });
-  return { counter: make('counter'), gauge: make('gauge'), histogram };
-}
+import { forSides } from './definition-makers.ts';
+import { CODECS, DECODER, ENCODINGS, MOUNT_ERRORS, MOUNT_REQUESTS, SERVED, STATUSES } from './label-values.ts';
+import type { MetricDefinition } from './metric.ts';
 
 const server = forSides('server');
 const client = forSides('client');
@@ -206,7 +105,7 @@ export const METRICS = {
   fetchWireBytes: client.counter(
     'qanat_fetch_wire_bytes_total',
     'bytes',
-    'Payload bytes that came from sources: used + wasted + those that are undecided.',
+    'Payload bytes that came from sources: with those of the disk cache, used + wasted + undecided.',
   ),
   fetchUsedBytes: client.counter(
     'qanat_fetch_used_bytes_total',
@@ -229,6 +128,44 @@ export const METRICS = {
   fetchRetries: client.counter('qanat_fetch_retries_total', 'count', 'Reads and listings tried again.'),
   fetchReconnects: client.counter('qanat_fetch_reconnects_total', 'count', 'Connections made again after a loss.'),
   fetchSources: client.gauge('qanat_fetch_sources', 'count', 'Sources that are open.'),
+
+  // cache: what is kept on disk
+  cacheReads: client.counter(
+    'qanat_cache_reads_total',
+    'count',
+    'Reads of sources with a disk cache, by how much of them it had: all (hit), some (partial), nothing (miss).',
+    { labels: { outcome: ['hit', 'partial', 'miss'] } },
+  ),
+  cacheReadBytes: client.counter(
+    'qanat_cache_read_bytes_total',
+    'bytes',
+    'Bytes of reads that came from the disk cache and not over the wire.',
+  ),
+  cacheWrites: client.counter('qanat_cache_writes_total', 'count', 'Blocks written to the disk cache.'),
+  cacheWrittenBytes: client.counter('qanat_cache_written_bytes_total', 'bytes', 'Bytes of those blocks.'),
+  cacheEvictions: client.counter(
+    'qanat_cache_evictions_total',
+    'count',
+    'Blocks deleted from the disk cache to make room.',
+  ),
+  cacheDamaged: client.counter(
+    'qanat_cache_damaged_total',
+    'count',
+    'Blocks that were not what they should be: deleted, and fetched from the source.',
+  ),
+  cacheDropped: client.counter(
+    'qanat_cache_dropped_total',
+    'count',
+    'Blocks that were not written: the disk was too slow, full, or not to be written to.',
+  ),
+  cacheBytes: client.gauge('qanat_cache_bytes', 'bytes', 'Bytes of the disk cache, as this process knows it.'),
+  cacheLimit: client.gauge('qanat_cache_limit_bytes', 'bytes', 'Bytes that it may have (--cache-size).'),
+  cacheBlocks: client.gauge('qanat_cache_blocks', 'count', 'Blocks of the disk cache, as this process knows it.'),
+  cacheQueuedBytes: client.gauge(
+    'qanat_cache_queued_bytes',
+    'bytes',
+    'Bytes in memory, beside the budget, that wait to be written to the disk cache.',
+  ),
 
   // prefetch: row groups ahead
   prefetchDepth: client.gauge(

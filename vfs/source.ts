@@ -5,6 +5,7 @@
  */
 import { relative } from 'node:path';
 import type {
+  DiskCache,
   FetchedFooter,
   FileVersion,
   OpenedTransport,
@@ -46,6 +47,8 @@ export class Source {
   readonly counters: Readonly<TransportCounters>;
   /** What is under way; absent where the transport does not say. */
   readonly activity: Readonly<TransportActivity> | undefined;
+  /** Where what is read is kept; whoever opened it closes it. */
+  readonly diskCache: DiskCache | undefined;
   /** Bytes and requests that footers took so far. */
   readonly footers = { bytes: 0, requests: 0 };
   readonly #footerTailBytes: number | undefined;
@@ -60,6 +63,7 @@ export class Source {
     this.transport = opened.transport;
     this.counters = opened.counters;
     this.activity = opened.activity;
+    this.diskCache = opened.diskCache;
     this.#footerTailBytes = footerTailBytes;
     this.#counting = countingReads(opened.transport, this.footers);
     const folder = opened.path.replace(/^\/+|\/+$/g, '');

@@ -19,6 +19,12 @@ const RATIOS: Readonly<Record<string, readonly string[]>> = {
   ],
   scan: ['wall.overBound', 'profiler.cost.scan', 'profiler.cost.decode', 'profiler.cost.cpu'],
   memory: ['rss.overCap'],
+  serve: [
+    'nginx.throughput.small',
+    'nginx.throughput.large',
+    'nginx.throughput.pinned.small',
+    'nginx.throughput.pinned.large',
+  ],
   footer: ['duckdb.time', 'hyparquet.time', 'parquet-wasm.time'],
 };
 

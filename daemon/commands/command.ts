@@ -1,12 +1,13 @@
 /** What every command is given, and what most of them need: sources that close, short texts on standard output. */
 
-import type { FetchError, FileVersion } from '../../fetcher/index.ts';
+import type { DiskCache, FetchError, FileVersion } from '../../fetcher/index.ts';
 import { openSource, type Source } from '../../vfs/index.ts';
 import { formatCount } from '../argument.ts';
 import { CommandError } from '../errors.ts';
 import type { OptionOrigins, OptionValues } from '../options.ts';
 import { writeStdout } from '../output/output.ts';
 import { printable } from '../output/printable.ts';
+import { withDiskCache } from './disk-cache.ts';
 import type { Interruption } from './interruption.ts';
 import { SKIPPED_SHOWN_MAX } from './limits.ts';
 
@@ -20,7 +21,17 @@ export interface CommandContext {
 /** Opens the source of a URL for `work`; it closes at the end, and at once when the command is interrupted. */
 export async function withSource<T>(
   url: string,
+  context: CommandContext,
+  work: (source: Source) => Promise<T>,
+): Promise<T> {
+  const { options, origins } = context;
+  return withDiskCache(options, origins, (cache) => withCachedSource(url, context, cache, work));
+}
+
+async function withCachedSource<T>(
+  url: string,
   { options, interruption }: CommandContext,
+  diskCache: DiskCache | undefined,
   work: (source: Source) => Promise<T>,
 ): Promise<T> {
   const { connections, stallTimeout, wireChecksum } = options;
@@ -28,6 +39,7 @@ export async function withSource<T>(
   const source = await openSource(url, {
     retry: { onRetry: tellFirst((line) => tellDone(`trying again: ${line}`, options)) },
     onSkipped: (path, reason) => skipped.push(`skipped: ${path}: ${reason}`),
+    ...(diskCache === undefined ? {} : { diskCache }),
     ...(connections === undefined ? {} : { connections }),
     ...(stallTimeout === undefined ? {} : { stallMs: stallTimeout }),
     ...(wireChecksum === undefined ? {} : { checksum: wireChecksum }),

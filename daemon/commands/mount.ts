@@ -21,6 +21,7 @@ import { printable } from '../output/printable.ts';
 import { defaultDecoders, MEMORY_BYTES_DEFAULT } from '../scan/engine.ts';
 import { type ServiceState, tellServiceManager } from '../service-manager.ts';
 import { type CommandContext, printJson } from './command.ts';
+import { cacheSettings } from './disk-cache.ts';
 import { DRAIN_MS_DEFAULT } from './limits.ts';
 
 export async function mount(context: CommandContext): Promise<void> {
@@ -45,12 +46,12 @@ async function mountInBackground(context: CommandContext): Promise<void> {
 }
 
 async function mountHere(context: CommandContext): Promise<void> {
-  const { operands, options, interruption } = context;
+  const { options, interruption } = context;
   const log = mountLog(options);
   const readiness: { reason: string | undefined } = { reason: 'starting' };
   const endpoint = await openEndpoint(options, () => readiness.reason);
   try {
-    const mounted = await MountProcess.start(settingsOf(operands, options), log, interruption.signal);
+    const mounted = await MountProcess.start(settingsOf(context), log, interruption.signal);
     // From here on there is something to unmount, which has a bound of its own.
     interruption.bounded = false;
     let removePidFile: (() => void) | undefined;
@@ -133,7 +134,7 @@ function tellEnd(end: MountEnd | undefined, log: Log, options: OptionValues): vo
   else log.info({ mounted: formatMs(report.mountedMs) }, byOthers ? 'unmounted by somebody else' : 'unmounted');
 }
 
-function settingsOf(operands: readonly string[], options: OptionValues): MountSettings {
+function settingsOf({ operands, options, origins }: CommandContext): MountSettings {
   return {
     url: operands[0]!,
     folder: operands[1]!,
@@ -144,6 +145,7 @@ function settingsOf(operands: readonly string[], options: OptionValues): MountSe
     verifyChecksums: options.verifyChecksums ?? true,
     prefetchDepth: options.prefetchDepth ?? PREFETCH_DEPTH_DEFAULT,
     maxGap: options.maxGap ?? 'auto',
+    diskCache: cacheSettings(options, origins),
     allowOther: options.allowOther,
     connections: options.connections,
     stallMs: options.stallTimeout,

@@ -57,6 +57,8 @@ export const GROUP_OF: Readonly<Record<OptionName, GroupName>> = {
   json: 'output',
   prefetchDepth: 'fetching',
   maxGap: 'fetching',
+  cacheDir: 'fetching',
+  cacheSize: 'fetching',
   decoders: 'decoding',
   memory: 'decoding',
   verifyChecksums: 'decoding',

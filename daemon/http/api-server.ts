@@ -186,9 +186,12 @@ export class ApiServer {
   }
 
   #fail(error: unknown, request: IncomingMessage, response: ServerResponse): void {
-    if (error instanceof CommandError && error.code === 'OUTPUT_CLOSED') return;
     const { method, url } = request;
     const about = { method, path: url?.split('?')[0] };
+    if (response.destroyed || (error instanceof CommandError && error.code === 'OUTPUT_CLOSED')) {
+      this.#log.debug(about, 'the client has gone');
+      return;
+    }
     if (response.headersSent) {
       this.#log.warn({ ...about, err: error }, 'an answer failed midway');
       cutOff(response);

@@ -113,10 +113,11 @@ export function reportOf({ view, sinceMs, session, tree, contents, source, pool 
     footerRequests: source.footers.requests,
     bytes: {
       onWire: source.counters.bytesOnWire,
+      cached: source.counters.bytesCached,
       metadata,
       used: ledger.used,
       wasted: { ...ledger.wasted, discarded },
-      undecided: source.counters.bytesOnWire - metadata - discarded - ledgerTotal(ledger),
+      undecided: source.counters.bytesOnWire + source.counters.bytesCached - metadata - discarded - ledgerTotal(ledger),
     },
     retries: source.counters.retries,
     reconnects: source.counters.reconnects,

@@ -7,7 +7,7 @@ import { statfs } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { addRecorded, type MetricsRegistry, type RecordedSample } from '../../metrics/index.ts';
-import { MOUNT_TYPE, mountAt, unmountFolder } from '../../vfs/fuse/index.ts';
+import { type Libc, loadLibc, MOUNT_TYPE, mountAt, unmountFolder } from '../../vfs/fuse/index.ts';
 import { MountError } from '../../vfs/index.ts';
 import type { Log } from '../log.ts';
 import { ANSWER_MS, FIGURES_MS, UNMOUNT_MARGIN_MS } from './limits.ts';
@@ -28,7 +28,7 @@ export class MountProcess {
 
   /** Mounts, and resolves when the mount answers. Throws what keeps it from that; then nothing is mounted. */
   static async start(settings: MountSettings, log: Log, signal: AbortSignal): Promise<MountProcess> {
-    const thread = new Thread(settings, log);
+    const thread = new Thread(settings, log, await loadLibc());
     const giveUp = (): void => thread.post({ kind: 'unmount', graceMs: 0 });
     signal.addEventListener('abort', giveUp, { once: true });
     if (signal.aborted) giveUp();
@@ -70,13 +70,15 @@ class Thread {
   readonly ended = Promise.withResolvers<MountEnd>();
   readonly #worker: Worker;
   readonly #log: Log;
+  readonly #libc: Libc;
   readonly #figures = new Map<number, (samples: readonly RecordedSample[]) => void>();
   #nextFigures = 1;
   #folder: string | undefined;
   #isOver = false;
 
-  constructor(settings: MountSettings, log: Log) {
+  constructor(settings: MountSettings, log: Log, libc: Libc) {
     this.#log = log;
+    this.#libc = libc;
     const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
     this.#worker = new Worker(new URL(`./mount-thread.${extension}`, import.meta.url), { workerData: settings });
     this.#worker.on('message', (message: FromMount) => this.#receive(message));
@@ -110,7 +112,6 @@ class Thread {
   async leave(): Promise<void> {
     this.#log.error({}, 'the mount thread does not end: its mount is taken away');
     if (this.#folder !== undefined) await unmountFolder(this.#folder, { graceMs: 0 }).catch(() => {});
-    this.#over();
   }
 
   #receive(message: FromMount): void {
@@ -150,7 +151,11 @@ class Thread {
     process.off('exit', this.#onExit);
   }
 
-  readonly #onExit = (): void => detachNow(this.#folder);
+  /** The process ends while the thread is at work: taking that apart now would crash both (device.ts). */
+  readonly #onExit = (code: number): void => {
+    detachNow(this.#folder);
+    this.#libc.exit(code);
+  };
 }
 
 /** Takes a mount away within this call: a process that ends has no other time. */

@@ -22,6 +22,7 @@ export function mountReportText(report: MountReport): string {
           ['page cache', `${formatBytes(decoded.pushedBytes)} put there`],
         ]),
     ['bytes', `${formatBytes(bytes.onWire)} over the wire, ${formatBytes(bytes.metadata)} of it metadata`],
+    ...(bytes.cached === 0 ? [] : [['from the disk cache', formatBytes(bytes.cached)]]),
     ['used', formatBytes(bytes.used)],
     ['wasted', counts(bytes.wasted, formatBytes)],
     ['prefetch depth', String(report.prefetchDepth)],

@@ -48,6 +48,8 @@ export interface MountReport {
   readonly bytes: {
     /** Payload that came over the wire, as the transport counted it. */
     readonly onWire: number;
+    /** Bytes that came from the disk cache instead. */
+    readonly cached: number;
     /** Directory and footers. */
     readonly metadata: number;
     /** Bytes that readers or decoders took. */

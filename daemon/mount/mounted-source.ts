@@ -3,7 +3,7 @@
  * generations. Lives in the mount thread, so that nothing but reads of the mount keeps reads of the mount waiting.
  */
 import { Pool } from '../../decode/index.ts';
-import { FetchError } from '../../fetcher/index.ts';
+import { DiskCache, FetchError } from '../../fetcher/index.ts';
 import { type RecordedSample, SampleRecorder } from '../../metrics/index.ts';
 import { type MountedTree, mountTree, type TreeFile, type Unmounted } from '../../vfs/fuse/index.ts';
 import { MountError, openSource, type Source } from '../../vfs/index.ts';
@@ -14,7 +14,7 @@ import { LOCAL_LOOK_MS, SERVER_LOOK_MS } from './limits.ts';
 import { MountContents } from './mount-contents.ts';
 import { type MountParts, mountCollector, reportOf } from './mount-figures.ts';
 import type { MountEnd, MountFacts, MountSettings } from './mount-messages.ts';
-import { deviceOf, refuseOwnMount } from './own-mount.ts';
+import { deviceOf, refuseCacheInMount, refuseOwnMount } from './own-mount.ts';
 import { PagePushThread } from './page-push.ts';
 import { postError } from './posted-error.ts';
 import { SourceTree, tellingOfChanges } from './source-tree.ts';
@@ -80,7 +80,9 @@ export class MountedSource {
   ): Promise<MountedSource> {
     const { view, folder, prefetchDepth, maxGap, allowOther } = settings;
     const changed = { look: (): void => {} };
-    const source = await openMountSource(settings, log, () => changed.look());
+    const diskCache = await openDiskCache(settings, log);
+    cleanups.push(() => diskCache?.close());
+    const source = await openMountSource(settings, diskCache, log, () => changed.look());
     cleanups.push(() => source.close());
     const close = (): void => void source.close().catch(() => {});
     signal.addEventListener('abort', close, { once: true });
@@ -178,13 +180,26 @@ export class MountedSource {
     tree.close();
     contents.close(new MountError('STOPPED', 'the mount ends'));
     await source.close().catch(() => {});
+    await source.diskCache?.close();
     const report = reportOf(this.#parts);
     await engine?.close();
     this.#over.resolve({ how, byOthers, error: error === undefined ? undefined : postError(error), report });
   }
 }
 
-function openMountSource(settings: MountSettings, log: MountLog, look: () => void): Promise<Source> {
+/** Throws CommandError USAGE for a folder that the mount would hide, and read from itself. */
+async function openDiskCache({ diskCache, folder }: MountSettings, log: MountLog): Promise<DiskCache | undefined> {
+  if (diskCache === undefined) return undefined;
+  await refuseCacheInMount(diskCache.folder, folder);
+  return DiskCache.open({ ...diskCache, onTrouble: (reason) => log.warn({}, reason) });
+}
+
+function openMountSource(
+  settings: MountSettings,
+  diskCache: DiskCache | undefined,
+  log: MountLog,
+  look: () => void,
+): Promise<Source> {
   const { url, workingFolder, connections, stallMs, checksum } = settings;
   return openSource(url, {
     workingFolder,
@@ -192,6 +207,7 @@ function openMountSource(settings: MountSettings, log: MountLog, look: () => voi
     onSkipped: (path, reason) => log.debug({ path, reason }, 'skipped'),
     onGeneration: look,
     wrap: (inner) => tellingOfChanges(inner, look),
+    ...(diskCache === undefined ? {} : { diskCache }),
     ...(connections === undefined ? {} : { connections }),
     ...(stallMs === undefined ? {} : { stallMs }),
     ...(checksum === undefined ? {} : { checksum }),

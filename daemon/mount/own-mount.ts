@@ -24,6 +24,15 @@ export async function refuseOwnMount(source: Source, folder: string): Promise<vo
   }
 }
 
+/** Throws CommandError USAGE for a cache that would lie in the mount which it is for. */
+export async function refuseCacheInMount(cache: string, folder: string): Promise<void> {
+  if (!contains(await realFolder(folder), await realFolder(cache))) return;
+  throw new CommandError(
+    'USAGE',
+    `--cache-dir ${cache} lies in ${folder}, which the mount would hide; name another one`,
+  );
+}
+
 /** The real path, of a folder that may be a mount which does not answer: only what it lies in is looked at. */
 async function realFolder(folder: string): Promise<string> {
   const path = resolve(folder);

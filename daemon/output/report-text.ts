@@ -15,7 +15,7 @@ export function reportLines(report: ScanReport): string[][] {
       ['rows', `${formatCount(report.rows)}, no data was read`],
       ['time', formatMs(wallMs)],
       ['requests', `${formatCount(report.footerRequests)} for footers`],
-      ['bytes', `${formatBytes(bytes.onWire)} over the wire`],
+      ['bytes', `${formatBytes(bytes.onWire)} over the wire${cachedText(report)}`],
       trouble,
     ];
   }
@@ -30,7 +30,10 @@ export function reportLines(report: ScanReport): string[][] {
     ],
     ['time', `${formatMs(wallMs)}, ${formatMs(report.waitedMs)} of it waiting for rows`],
     ['requests', `${formatCount(report.requests)} for data, ${formatCount(report.footerRequests)} for footers`],
-    ['bytes', `${formatBytes(bytes.onWire)} over the wire, ${formatBytes(perSecond(bytes.onWire))}/s`],
+    [
+      'bytes',
+      `${formatBytes(bytes.onWire)} over the wire, ${formatBytes(perSecond(bytes.onWire))}/s${cachedText(report)}`,
+    ],
     ['used', `${formatBytes(bytes.used)} data, ${formatBytes(bytes.metadata)} footers`],
     ['wasted', wasted.length === 0 ? 'nothing' : wasted.join(', ')],
     ['read per byte used', report.amplification.toFixed(3)],
@@ -40,6 +43,10 @@ export function reportLines(report: ScanReport): string[][] {
     ['memory', `${formatBytes(report.peakMemoryBytes)} at most`],
     trouble,
   ];
+}
+
+function cachedText({ bytes: { cached } }: ScanReport): string {
+  return cached === 0 ? '' : `, ${formatBytes(cached)} from the disk cache`;
 }
 
 function decodedText({ encodings }: ScanReport): string {

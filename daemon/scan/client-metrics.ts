@@ -2,16 +2,18 @@
  * A client's figures for the metrics registry: what sources, the engine's scans, its memory and its decoders have counted.
  * Read at a scrape, and only then. Totals of a source that is closed are kept, so that no total ever falls.
  */
-import { type ByteLedger, ledgerTotal, type WasteReason } from '../../fetcher/index.ts';
+import { type ByteLedger, type DiskCache, ledgerTotal, type WasteReason } from '../../fetcher/index.ts';
 import { type CollectorHost, METRICS, type Samples, type StreamProfile } from '../../metrics/index.ts';
 import { statusName } from '../../storage-server/protocol/index.ts';
 import type { Source } from '../../vfs/index.ts';
+import { collectDiskCache } from './disk-cache-metrics.ts';
 import type { ScanEngine } from './engine.ts';
 import type { EngineProfile } from './engine-profile.ts';
 
 interface SourceSums {
   requests: number;
   onWire: number;
+  cached: number;
   metadata: number;
   discarded: number;
   retries: number;
@@ -23,6 +25,7 @@ const WASTE_REASONS: readonly WasteReason[] = ['gap', 'speculation', 'cancelled'
 
 export class ClientMetrics {
   readonly #sources = new Set<Source>();
+  readonly #caches = new Set<DiskCache>();
   readonly #engines = new Set<ScanEngine>();
   readonly #ledgers = new Set<Readonly<ByteLedger>>();
   /** Totals of sources that are closed. */
@@ -46,6 +49,7 @@ export class ClientMetrics {
   /** Counts a source from now on. Call what is returned when it has been closed. */
   addSource(source: Source): () => void {
     this.#sources.add(source);
+    if (source.diskCache !== undefined) this.#caches.add(source.diskCache);
     return () => {
       if (this.#sources.delete(source)) addSource(this.#past, source);
     };
@@ -69,9 +73,11 @@ export class ClientMetrics {
     }
     samples.add(METRICS.fetchRequests, sums.requests);
     samples.add(METRICS.fetchWireBytes, sums.onWire);
+    samples.add(METRICS.cacheReadBytes, sums.cached);
+    for (const cache of this.#caches) collectDiskCache(samples, cache);
     samples.add(METRICS.fetchUsedBytes, sums.metadata, { use: 'metadata' });
     samples.add(METRICS.fetchWastedBytes, sums.discarded, { reason: 'discarded' });
-    samples.add(METRICS.fetchUndecidedBytes, sums.onWire - entered);
+    samples.add(METRICS.fetchUndecidedBytes, sums.onWire + sums.cached - entered);
     samples.add(METRICS.fetchRetries, sums.retries);
     samples.add(METRICS.fetchReconnects, sums.reconnects);
     for (const [status, count] of sums.completions) {
@@ -167,13 +173,23 @@ function collectStream(
 }
 
 function newSums(): SourceSums {
-  return { requests: 0, onWire: 0, metadata: 0, discarded: 0, retries: 0, reconnects: 0, completions: new Map() };
+  return {
+    requests: 0,
+    onWire: 0,
+    cached: 0,
+    metadata: 0,
+    discarded: 0,
+    retries: 0,
+    reconnects: 0,
+    completions: new Map(),
+  };
 }
 
 function addSource(sums: SourceSums, { counters, footers, activity }: Source): void {
   merge(sums, {
     requests: counters.requests,
     onWire: counters.bytesOnWire,
+    cached: counters.bytesCached,
     metadata: counters.bytesDirectory + footers.bytes,
     discarded: counters.bytesDiscarded,
     retries: counters.retries,
@@ -185,6 +201,7 @@ function addSource(sums: SourceSums, { counters, footers, activity }: Source): v
 function merge(sums: SourceSums, more: SourceSums): void {
   sums.requests += more.requests;
   sums.onWire += more.onWire;
+  sums.cached += more.cached;
   sums.metadata += more.metadata;
   sums.discarded += more.discarded;
   sums.retries += more.retries;

@@ -31,13 +31,15 @@ export interface ScanReport {
   readonly bytes: {
     /** Payload that came over the wire, as the transport counted it. */
     readonly onWire: number;
+    /** Bytes that came from the disk cache instead. */
+    readonly cached: number;
     /** Directory and footers. */
     readonly metadata: number;
     /** Bytes of column chunks that were decoded. */
     readonly used: number;
     /** `discarded`: payload of reads that had ended already (cancelled, failed), dropped by the transport. */
     readonly wasted: Readonly<Record<WasteReason | 'discarded', number>>;
-    /** metadata + used + wasted: equal to onWire when nothing is under way. */
+    /** metadata + used + wasted: equal to onWire + cached when nothing is under way. */
     readonly accounted: number;
   };
   /** Bytes over the wire for each byte used. */
@@ -97,6 +99,7 @@ export function reportOf(totals: ScanTotals, source: Source, engine: ScanEngine,
     footerRequests: footers.requests - since.footers.requests,
     bytes: {
       onWire: counters.bytesOnWire - since.counters.bytesOnWire,
+      cached: counters.bytesCached - since.counters.bytesCached,
       metadata,
       used: ledger.used,
       wasted: { ...ledger.wasted, discarded },
@@ -142,6 +145,7 @@ export function footersReport(source: Source, rows: number, wallMs: number): Sca
     footerRequests: footers.requests,
     bytes: {
       onWire: counters.bytesOnWire,
+      cached: counters.bytesCached,
       metadata,
       used: 0,
       wasted: { gap: 0, speculation: 0, cancelled: 0, evicted: 0, discarded: counters.bytesDiscarded },

@@ -375,7 +375,8 @@ export class ScanRun {
   }
 
   #outcome(): ScanOutcome {
-    if (this.#failure !== undefined) return 'failed';
+    const isCancelled = this.#failure instanceof FetchError && this.#failure.code === 'CANCELLED';
+    if (this.#failure !== undefined && !isCancelled) return 'failed';
     return this.#complete ? 'complete' : 'closed';
   }
 

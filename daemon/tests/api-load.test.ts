@@ -223,6 +223,18 @@ describe('requests that are no good', () => {
     }
   });
 
+  test('one whose client goes away in the middle is no error', async () => {
+    await using api = await TestApi.start({});
+    const client = new RawClient(api.port);
+    client.send(
+      'POST /v1/scan HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{',
+    );
+    await sleep(50);
+    client.socket.resetAndDestroy();
+    await until(() => api.log.some((line) => line.includes('the client has gone')));
+    assert.ok(api.log.every((line) => !line.includes('a bug of')));
+  });
+
   test('one that does not come to its end in time', async () => {
     await using api = await TestApi.start({}, {}, { requestMs: 200, checkMs: 50 });
     for (const text of [

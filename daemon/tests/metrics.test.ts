@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { after, before, describe, test } from 'node:test';
 import { Codec, Encoding } from '../../decode/index.ts';
-import { ledgerTotal } from '../../fetcher/index.ts';
+import { FetchError, ledgerTotal } from '../../fetcher/index.ts';
 import { METRICS, MetricsRegistry } from '../../metrics/index.ts';
 import { DECODERS_MAX as DECODERS_LISTED } from '../../metrics/limits.ts';
 import { parseExposition, type Sample, sampleValue } from '../../metrics/tests/exposition.ts';
@@ -178,7 +178,7 @@ describe('a server and a client', () => {
     assert.equal(sum(samples, METRICS.decodeEncodingValues, { encoding: 'other' }), 0);
   });
 
-  test('a scan that fails, and one that is left, are counted as such; totals outlive their sources', async () => {
+  test('a scan that fails, and those that are left or cancelled, are counted as such; totals outlive their sources', async () => {
     const before = await scrape(registry);
     await withSource(async (source) => {
       const left = await Scan.open(engine, source, {});
@@ -190,12 +190,15 @@ describe('a server and a client', () => {
       const cancelled = await Scan.open(engine, source, { signal: controller.signal });
       controller.abort();
       await assert.rejects(cancelled.nextBatch(), /cancelled/);
+      const lost = await Scan.open(engine, source, {});
+      for (const scan of engine.scans) scan.fail(new FetchError('LOST', 'the server has gone'));
+      await assert.rejects(lost.nextBatch(), /has gone/);
     });
     const after = await scrape(registry);
     checkSums(after);
     const grown = (outcome: string): number =>
       sum(after, METRICS.scans, { outcome }) - sum(before, METRICS.scans, { outcome });
-    assert.deepEqual([grown('closed'), grown('failed')], [1, 1]);
+    assert.deepEqual([grown('closed'), grown('failed')], [2, 1]);
     assert.equal(sum(after, METRICS.scanOpen), 0);
     assert.equal(sum(after, METRICS.fetchSources), 0);
     for (const { name, labels, value } of before) {

@@ -61,4 +61,4 @@ export const ABANDONED_MS = 10 * 60_000;
 export const PAUSE_MS = 60_000;
 
 /** How long closing waits for blocks that are to be written, milliseconds. */
-export const CLOSE_MS = 5_000;
+export const CLOSE_MS = 2_000;

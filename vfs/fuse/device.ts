@@ -31,6 +31,7 @@ export class DeviceBinding implements FuseBinding {
 
   start(receiver: BindingReceiver): void {
     this.#receiver = receiver;
+    process.once('exit', this.#onExit);
     this.#poll = this.#libc.poll(this.#descriptor, () => this.#drain());
   }
 
@@ -39,9 +40,13 @@ export class DeviceBinding implements FuseBinding {
     return sendMessage(this.#descriptor, parts);
   }
 
+  /** A thread that ends while koffi still polls takes the whole process with it (koffi 3.3, SIGSEGV). */
+  readonly #onExit = (): void => this.close();
+
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
+    process.off('exit', this.#onExit);
     this.#poll?.stop();
     this.#poll?.close();
     closeSync(this.#descriptor);

@@ -24,6 +24,8 @@ export interface Libc {
   /** An ioctl with the address of `argument`. */
   ioctl(descriptor: number, request: number, argument: Uint8Array): number;
   errno(): number;
+  /** Ends the process within this call: no thread of it is taken apart first. */
+  exit(code: number): void;
   /** Calls back whenever the descriptor has something to read or was hung up. */
   poll(descriptor: number, onReady: () => void): PollHandle;
 }
@@ -74,6 +76,7 @@ async function bind(): Promise<Libc> {
   const socketpair = c.func('int socketpair(int, int, int, _Out_ int*)');
   const recvmsg = c.func('intptr_t recvmsg(int, uint8_t*, int)');
   const fcntl = c.func('int fcntl(int, int, ...)');
+  const exit = c.func('void _exit(int)');
   const ioctl = c.func('int ioctl(int, unsigned long, _Inout_ uint8_t*)');
   return {
     mount,
@@ -106,6 +109,7 @@ async function bind(): Promise<Libc> {
     },
     ioctl,
     errno: () => koffi.errno(),
+    exit,
     poll: (descriptor, onReady) =>
       koffi.node.poll(descriptor, { readable: true, disconnect: true }, () => {
         onReady();

@@ -95,7 +95,7 @@ export class LoopbackKernel implements FuseBinding {
     const resolve = this.#waiting.get(unique);
     assert.ok(resolve !== undefined, `request ${unique} was answered twice, or never asked`);
     this.#waiting.delete(unique);
-    resolve({ errno: -error, body });
+    resolve({ errno: Math.abs(error), body });
     return 'taken';
   }
 

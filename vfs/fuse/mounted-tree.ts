@@ -39,6 +39,7 @@ export class MountedTree {
   readonly #binding: DeviceBinding;
   readonly #beforeClose: (() => Promise<void>) | undefined;
   #unmounting: Promise<Unmounted> | undefined;
+  #releasing: Promise<void> | undefined;
 
   /** Made by mountTree. */
   constructor(
@@ -91,7 +92,12 @@ export class MountedTree {
     }
   }
 
-  async #release(): Promise<void> {
+  #release(): Promise<void> {
+    this.#releasing ??= this.#letGo();
+    return this.#releasing;
+  }
+
+  async #letGo(): Promise<void> {
     // while its thread waits in the kernel for an answer of ours, somebody has to answer
     await this.#invalidations.idle(RELEASE_MS);
     await this.#beforeClose?.();

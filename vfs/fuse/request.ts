@@ -2,7 +2,7 @@
  * Requests of a FUSE kernel, from bytes (linux/fuse.h: struct fuse_in_header and the *_in structs). Strict: a message
  * is exactly as long as it says, a struct lies whole inside it, a name ends with its only NUL at the end of the
  * message. What does not parse is a MountError PROTOCOL that knows the request's unique when the header could be read,
- * so that the caller can still be answered. Longer structs than ours are accepted: later minor versions append fields.
+ * so that the caller can still be answered, if it expects an answer. Longer structs than ours are accepted: later minor versions append fields.
  */
 import { MountError } from '../errors.ts';
 import { BATCH_FORGET_MAX, FUSE_NAME_BYTES_MAX } from './limits.ts';
@@ -72,21 +72,30 @@ export function parseRequest(bytes: Uint8Array): FuseRequest {
   const view = new DataView(bytes.buffer, bytes.byteOffset, length);
   const unique = u64(view, 8, 'unique');
   const said = view.getUint32(0, true);
-  if (said !== length) throw protocolError(`a message of ${length} bytes says that it has ${said}`, unique);
   const opcode = view.getUint32(4, true);
+  const answered = UNANSWERED.has(opcode) ? undefined : unique;
+  if (said !== length) throw protocolError(`a message of ${length} bytes says that it has ${said}`, answered);
   // extensions (security contexts, supplementary groups) come last, in units of 8 bytes
   const end = length - view.getUint16(36, true) * 8;
-  if (end < SizeOf.fuse_in_header) throw protocolError('extensions are longer than the message', unique);
+  if (end < SizeOf.fuse_in_header) throw protocolError('extensions are longer than the message', answered);
   const header = {
     opcode,
     unique,
-    nodeId: u64(view, 16, 'nodeid', unique),
+    nodeId: u64(view, 16, 'nodeid', answered),
     uid: view.getUint32(24, true),
     gid: view.getUint32(28, true),
     pid: view.getUint32(32, true),
   };
-  return { header, body: parseBody(opcode, new Body(bytes, view, end, unique)) };
+  return { header, body: parseBody(opcode, new Body(bytes, view, end, answered)) };
 }
+
+/** Requests that a kernel expects no answer to. */
+const UNANSWERED: ReadonlySet<number> = new Set([
+  Opcode.FUSE_FORGET,
+  Opcode.FUSE_BATCH_FORGET,
+  Opcode.FUSE_INTERRUPT,
+  Opcode.FUSE_NOTIFY_REPLY,
+]);
 
 function u64(view: DataView, at: number, what: string, unique?: number): number {
   const high = view.getUint32(at + 4, true);
@@ -207,9 +216,9 @@ class Body {
   readonly #bytes: Uint8Array;
   readonly #view: DataView;
   readonly #end: number;
-  readonly #unique: number;
+  readonly #unique: number | undefined;
 
-  constructor(bytes: Uint8Array, view: DataView, end: number, unique: number) {
+  constructor(bytes: Uint8Array, view: DataView, end: number, unique: number | undefined) {
     this.#bytes = bytes;
     this.#view = view;
     this.#end = end;
