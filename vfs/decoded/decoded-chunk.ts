@@ -311,7 +311,7 @@ export class DecodedChunk {
   }
 
   #consumed(bytes: number): void {
-    while (this.#held.length > 0 && this.#held[0]!.end <= bytes) this.#held.shift()!.unit.release();
+    while (this.#held.length > 0 && this.#held[0]!.end <= bytes) this.#held.shift()!.unit.release(true);
     this.#holdNext();
   }
 
@@ -330,7 +330,8 @@ export class DecodedChunk {
     this.#isShort = false;
     this.#cancelHold?.();
     this.#cancelHold = undefined;
-    for (const { unit } of this.#held.splice(0)) unit.release();
+    // the image is all that anybody wants of them
+    for (const { unit } of this.#held.splice(0)) unit.release(this.isComplete);
     const failure = this.#failure ?? error ?? (image?.isComplete ? undefined : this.#tooShort());
     const { counts } = this.#store;
     if (failure === undefined) counts.decoded++;
