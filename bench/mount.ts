@@ -39,7 +39,7 @@ export async function benchMount(options: BenchOptions = {}): Promise<BenchResul
     'none',
   ]);
   const url = `rdma://${String(server.ready.rdma)}`;
-  const mounted = (folder: string): string => join(folder, basename(dirname(file)), basename(file));
+  const mounted = (folder: string): string => join(folder, basename(file));
   const mount = (name: string, view: string): Promise<Command> =>
     startCommand(OUR_CORE, ['mount', url, folders.folder(name), '--view', view, '--metrics', 'none', '--json']);
 

@@ -219,8 +219,11 @@ export class DecoderStreams {
       const stream = this.#leastLoaded();
       flow.stream = stream;
       stream.flows++;
-      this.post(stream, { kind: 'open', flow: flow.id, spec: flow.spec, mark: flow.mark });
-      for (const piece of flow.takeEarly()) this.post(stream, { kind: 'piece', flow: flow.id, piece });
+      // the bell is rung once, when its number is in the FIFO too
+      stream.port.postMessage({ kind: 'open', flow: flow.id, spec: flow.spec, mark: flow.mark } satisfies ToStream);
+      for (const piece of flow.takeEarly()) {
+        stream.port.postMessage({ kind: 'piece', flow: flow.id, piece } satisfies ToStream);
+      }
     }
     flow.stream.waiting.push(flow);
     this.#fill(flow.stream);

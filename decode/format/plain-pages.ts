@@ -3,6 +3,7 @@
  * number of rows alone:
  *   page   = PageHeader:thrift [levels] values
  *   levels = length:u32le varint(groups << 1 | 1) bits:groups bytes      one bit-packed run, of an optional column
+ *          | length:u32le varint(rows << 1) 1 unused bytes               the same length, where no value is null
  *   values = those that are not null, then zeros up to `rows` values (booleans: one bit a value)
  * Readers take exactly the values that the levels announce, so the zeros after them are never looked at. Every page but
  * the last has the same rows and bytes. Source: parquet-format, Encodings.md (PLAIN, RLE) and parquet.thrift.
@@ -23,6 +24,8 @@ export interface PlainPage {
   readonly header: Uint8Array;
   /** Length and run header of the levels; empty for a required column. */
   readonly levelsHead: Uint8Array;
+  /** What takes the place of the run header and the bits when no value is null: `rows` times the level 1. */
+  readonly repeated: Uint8Array;
   /** Offset of the bits: one a row, one is a value. */
   readonly bits: number;
   /** Offset of the values. */
@@ -72,14 +75,19 @@ function planPage(rows: number, bitsPerValue: number, optional: boolean): PlainP
     .end()
     .bytes();
   const bits = header.length + levelsHead.length;
-  return { rows, header, levelsHead, bits, values: bits + groups, length: header.length + body };
+  const repeated = Uint8Array.from(optional ? [...varint(rows * 2), 1] : []);
+  return { rows, header, levelsHead, repeated, bits, values: bits + groups, length: header.length + body };
 }
 
 function levelsHeader(groups: number): Uint8Array {
-  const run: number[] = [];
-  let value = groups * 2 + 1;
-  for (; value >= 0x80; value >>>= 7) run.push((value & 0x7f) | 0x80);
-  run.push(value);
+  const run = varint(groups * 2 + 1);
   const length = run.length + groups;
   return Uint8Array.from([length & 0xff, (length >>> 8) & 0xff, (length >>> 16) & 0xff, length >>> 24, ...run]);
+}
+
+function varint(value: number): number[] {
+  const bytes: number[] = [];
+  let rest = value;
+  for (; rest >= 0x80; rest >>>= 7) bytes.push((rest & 0x7f) | 0x80);
+  return [...bytes, rest];
 }

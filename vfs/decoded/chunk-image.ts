@@ -6,6 +6,9 @@
  */
 import type { Kernels, PlainChunk, PlainPage, Pool, Segment } from '../../decode/index.ts';
 
+/** Bytes of the length in front of a page's levels. */
+const LEVELS_LENGTH_BYTES = 4;
+
 export class ChunkImage {
   /** The pool's address of the image, `pages.length` bytes long. */
   readonly address: number;
@@ -89,6 +92,10 @@ export class ChunkImage {
   /** Zeros from the last value to the end of the page. */
   #end(page: PlainPage, at: number): void {
     const { u8 } = this.#pool;
+    if (this.pages.optional && this.#pageValues === page.rows) {
+      // no null: one repeated level in the same room, which readers take in one step
+      u8.set(page.repeated, at + page.header.length + LEVELS_LENGTH_BYTES);
+    }
     const bits = this.#pageValues * this.pages.bitsPerValue;
     const end = at + page.values + Math.ceil(bits / 8);
     if (bits % 8 > 0) u8[end - 1]! &= (1 << (bits % 8)) - 1;

@@ -70,7 +70,7 @@ export class ChunkStore implements ChunkKeeper {
 
   startAhead(): void {
     const { pool, decoding } = this.options;
-    while (this.#ahead.length > 0 && this.#running <= decoding.count) {
+    while (this.#ahead.length > 0 && this.#running < decoding.count + 3) {
       const chunk = this.#ahead[0]!;
       const bytes = chunk.imageBytes + chunk.source.spec.byteLength;
       if (chunk.isAbsent && chunk.isOpen) {

@@ -104,6 +104,8 @@ export class DecodedChunk {
   /** Units that the decoder reads, and the chunk's bytes up to which each reaches. */
   #held: { unit: HeldUnit; end: number }[] = [];
   #nextUnit = 0;
+  /** The decoder has all of the chunk's bytes. */
+  #isFed = false;
 
   /** `onDecoded` is called whenever the chunk has become whole. */
   constructor(store: ChunkKeeper, source: ChunkSource, onDecoded: () => void) {
@@ -182,6 +184,15 @@ export class DecodedChunk {
     }
   }
 
+  /** The units that hold its bytes. */
+  units(): number[] {
+    const { stored, spec } = this.source;
+    const units: number[] = [];
+    const last = stored.units.find(spec.fileOffset + spec.byteLength - 1);
+    for (let unit = stored.units.find(spec.fileOffset); unit <= last; unit++) units.push(unit);
+    return units;
+  }
+
   /** Begins to decode. */
   start(): void {
     if (this.#image !== undefined || !this.isOpen) return;
@@ -198,6 +209,7 @@ export class DecodedChunk {
     this.isElsewhere = false;
     this.#failure = undefined;
     this.#readTo = 0;
+    this.#isFed = false;
     this.#nextUnit = this.source.stored.units.find(this.source.spec.fileOffset);
     this.#store.began(this);
     this.#openFlow();
@@ -219,7 +231,6 @@ export class DecodedChunk {
     }
     this.#isShort = false;
     this.#holdNext();
-    this.#run();
   }
 
   /** The next unit of the chunk becomes a piece of the decoder's input. */
@@ -252,11 +263,15 @@ export class DecodedChunk {
       return;
     }
     this.#held.push({ unit, end: end - fileOffset });
+    this.#isFed = end === fileOffset + byteLength;
     this.#flow.add({ address: unit.address + (start - range.start), start: start - fileOffset, end: end - fileOffset });
     this.#flow.arrived(end - fileOffset);
+    this.#run();
   }
 
+  /** Lets the decoder go on, when it has something to go on with: waking it costs more than it does in vain. */
   #run(): void {
+    if (this.#held.length === 0 && !this.#isFed) return;
     if (this.#flow !== undefined && !this.#flow.running && !this.#isShort) this.#flow.run();
   }
 
@@ -296,7 +311,7 @@ export class DecodedChunk {
   }
 
   #consumed(bytes: number): void {
-    while (this.#held.length > 0 && this.#held[0]!.end <= bytes) this.#held.shift()!.unit.release();
+    while (this.#held.length > 0 && this.#held[0]!.end <= bytes) this.#held.shift()!.unit.release(true);
     this.#holdNext();
   }
 
@@ -315,7 +330,8 @@ export class DecodedChunk {
     this.#isShort = false;
     this.#cancelHold?.();
     this.#cancelHold = undefined;
-    for (const { unit } of this.#held.splice(0)) unit.release();
+    // the image is all that anybody wants of them
+    for (const { unit } of this.#held.splice(0)) unit.release(this.isComplete);
     const failure = this.#failure ?? error ?? (image?.isComplete ? undefined : this.#tooShort());
     const { counts } = this.#store;
     if (failure === undefined) counts.decoded++;

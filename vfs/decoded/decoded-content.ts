@@ -234,7 +234,10 @@ export class DecodedContent implements FileContent {
       if (section !== undefined) next.push(this.#chunk(loaded, section));
     }
     const absent = next.filter((chunk) => chunk.isAbsent);
-    if (absent.length > 0) this.#options.chunks.prefetch(absent);
+    if (absent.length === 0) return;
+    // the bytes at once, their decoding when decoders have time
+    loaded.stored.prefetch(absent.flatMap((chunk) => chunk.units()));
+    this.#options.chunks.prefetch(absent);
   }
 }
 

@@ -146,10 +146,11 @@ export class RangeStore implements UnitKeeper {
     unit.pins++;
   }
 
-  unpin(unit: Unit): void {
+  unpin(unit: Unit, isDone = false): void {
     unit.pins--;
     if (unit.pins > 0) return;
-    if (unit.failure !== undefined || unit.file.isClosed) this.#release(unit, 'speculation');
+    const isWhole = unit.landed === unit.end - unit.start;
+    if (unit.failure !== undefined || unit.file.isClosed || (isDone && isWhole)) this.#release(unit, 'speculation');
     else if (this.#short.length > 0) this.#startShort();
   }
 

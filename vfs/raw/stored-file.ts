@@ -31,7 +31,7 @@ export interface UnitKeeper {
   /** The pool's address of a unit that is in memory or on its way. */
   addressOf(unit: Unit): number;
   pin(unit: Unit): void;
-  unpin(unit: Unit): void;
+  unpin(unit: Unit, isDone?: boolean): void;
   drop(file: StoredFile): void;
 }
 
@@ -39,7 +39,8 @@ export interface UnitKeeper {
 export interface HeldUnit {
   /** The pool's address of its first byte. */
   readonly address: number;
-  release(): void;
+  /** With `done`, nobody will want its bytes again soon: they leave unless somebody else reads them. */
+  release(done?: boolean): void;
 }
 
 /** One version of a file in the store. */
@@ -93,10 +94,10 @@ export class StoredFile {
       }
       this.#store.pin(unit);
       let isHeld = true;
-      const release = (): void => {
+      const release = (isDone = false): void => {
         if (!isHeld) return;
         isHeld = false;
-        this.#store.unpin(unit);
+        this.#store.unpin(unit, isDone);
       };
       done(undefined, { address: this.#store.addressOf(unit), release });
     });

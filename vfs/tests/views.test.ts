@@ -88,6 +88,27 @@ describe('views', () => {
     assert.equal(rig.pool.usedBytes, 0);
   });
 
+  test('a chunk of many windows whose bytes come in one unit', async () => {
+    const rig = new ViewRig({ chunkBytesMax: 64 << 20, memoryBytes: 128 << 20 });
+    const instance = await DuckDBInstance.create();
+    const duckdb = await instance.connect();
+    const folder = mkdtempSync(join(tmpdir(), 'qanat-views-'));
+    const path = join(folder, 'f.parquet');
+    await duckdb.run(`COPY (SELECT i // 1000 AS g FROM range(700000) t(i)) TO '${path}'
+      (FORMAT parquet, ROW_GROUP_SIZE 1000000)`);
+    duckdb.closeSync();
+    instance.closeSync();
+    const few = new Uint8Array(readFileSync(path));
+    rmSync(folder, { recursive: true, force: true });
+    const expected = materialize(few)!;
+    const decoded = rig.decoded(rig.transport.add('g.parquet', few));
+    const far = expected.length - 1_000_000;
+    assert.deepEqual(await readContent(decoded, far, 5000), Buffer.from(expected.subarray(far, far + 5000)));
+    decoded.close();
+    await settle(rig);
+    assert.equal(rig.pool.usedBytes, 0);
+  });
+
   test('an interrupted read is not answered, the next one is', async () => {
     const rig = new ViewRig();
     const decoded = rig.decoded(rig.transport.add('f.parquet', file));
