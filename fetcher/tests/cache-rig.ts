@@ -119,7 +119,7 @@ export class CacheRig {
 
   /** Bytes that the block files take. */
   diskBytes(): number {
-    return this.blockFiles().reduce((sum, path) => sum + bytesOnDisk(path), 0);
+    return bytesOfFiles(this.blockFolder);
   }
 }
 
@@ -133,6 +133,11 @@ export function blockFiles(blockFolder: string): string[] {
   return readdirSync(blockFolder)
     .filter((shelf) => shelf.length === 2)
     .flatMap((shelf) => readdirSync(join(blockFolder, shelf)).map((name) => join(blockFolder, shelf, name)));
+}
+
+/** Bytes that all block files take; they may come and go meanwhile. */
+export function bytesOfFiles(blockFolder: string): number {
+  return blockFiles(blockFolder).reduce((sum, path) => sum + bytesOnDisk(path), 0);
 }
 
 function bytesOnDisk(path: string): number {
