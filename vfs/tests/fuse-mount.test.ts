@@ -327,6 +327,24 @@ test('a folder that can’t be mounted on says why and what to do', { skip }, as
   });
 });
 
+test('without the device, or without the right to mount, one is told what to do', { skip }, async (t) => {
+  if (!root) return t.skip('only root can take them away');
+  const folder = newFolder();
+  t.after(() => rmSync(join(folder, '..'), { recursive: true }));
+  const url = new URL('../fuse/mount.ts', import.meta.url).href;
+  const code = `
+    import { mountFolder } from '${url}';
+    await mountFolder({ folder: '${folder}', source: 'x' }).then(() => console.log('mounted'), (error) => console.log(error.message));`;
+  const node = [process.execPath, '--input-type=module', '-e', code];
+  const noDevice = await run('unshare', ['-m', 'sh', '-c', 'mount -t tmpfs none /dev && exec "$@"', 'sh', ...node]);
+  if (noDevice.status !== 0) return t.skip(`unshare: ${noDevice.stderr.trim()}`);
+  assert.match(noDevice.stdout, /^mount NO_DEVICE: .*modprobe fuse.*--device \/dev\/fuse/);
+  const noRight = await run('setpriv', ['--bounding-set=-sys_admin', ...node]);
+  if (noRight.status !== 0) return t.skip(`setpriv: ${noRight.stderr.trim()}`);
+  assert.match(noRight.stdout, /^mount NOT_PERMITTED: .*SYS_ADMIN/);
+  assert.equal(mountAt(folder), undefined);
+});
+
 test('mountinfo: what it holds and what it may hold', () => {
   const text = [
     '36 35 98:0 /mnt1 /mnt/two\\040words\\134 rw,noatime master:1 - ext3 /dev/root rw,errors=continue',
