@@ -47,6 +47,8 @@ async function mountInBackground(context: CommandContext): Promise<void> {
 
 async function mountHere(context: CommandContext): Promise<void> {
   const { options, interruption } = context;
+  // a terminal that goes away must not leave a dead mount behind
+  process.on('SIGHUP', () => process.emit('SIGTERM', 'SIGTERM'));
   const log = mountLog(options);
   const readiness: { reason: string | undefined } = { reason: 'starting' };
   const endpoint = await openEndpoint(options, () => readiness.reason);

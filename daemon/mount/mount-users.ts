@@ -3,13 +3,14 @@
  * leads without asking the mount. Processes of others stay unknown to a user who is not root.
  */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { basename } from 'node:path';
 import { USERS_SHOWN_MAX } from './limits.ts';
 
 /** `cat (123)`, a few of them. */
 export function usersOf(folder: string): string[] {
   const users: string[] = [];
   for (const pid of namesIn('/proc')) {
-    if (!/^\d+$/.test(pid) || !uses(pid, folder)) continue;
+    if (!/^\d+$/.test(pid) || pid === String(process.pid) || !uses(pid, folder)) continue;
     users.push(`${nameOf(pid)} (${pid})`);
     if (users.length === USERS_SHOWN_MAX) break;
   }
@@ -46,7 +47,9 @@ function namesIn(folder: string): string[] {
 
 function nameOf(pid: string): string {
   try {
-    return readFileSync(`/proc/${pid}/comm`, 'utf8').trim();
+    // the name of the thread says less: Node.js calls its first one MainThread
+    const [program = ''] = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+    return basename(program) || readFileSync(`/proc/${pid}/comm`, 'utf8').trim();
   } catch {
     return 'process';
   }

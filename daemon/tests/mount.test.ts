@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { METRICS } from '../../metrics/index.ts';
-import { parseExposition } from '../../metrics/tests/exposition.ts';
+import { parseExposition, type Sample } from '../../metrics/tests/exposition.ts';
 import type { MountReport } from '../mount/mount-report.ts';
 import { qanatServe, type Server } from './command-run.ts';
 import { Lake, numbersQuery } from './lake.ts';
@@ -24,6 +24,16 @@ const rows = (await connection.runAndReadAll("select count(*)::int from read_par
 console.log(JSON.stringify([rows, await count(ours, theirs), await count(theirs, ours)]));
 process.exit(0);
 `;
+
+async function scrape(address: unknown): Promise<Sample[]> {
+  return parseExposition(await (await fetch(`http://${address}/metrics`)).text());
+}
+
+function sumOf(samples: readonly Sample[], name: string, labels: Readonly<Record<string, string>> = {}): number {
+  const isMeant = (one: Sample): boolean =>
+    one.name === name && Object.entries(labels).every(([key, value]) => one.labels[key] === value);
+  return samples.filter(isMeant).reduce((total, { value }) => total + value, 0);
+}
 
 const sha256 = (path: string): string => createHash('sha256').update(readFileSync(path)).digest('hex');
 
@@ -81,11 +91,8 @@ describe('mounts', { skip: whyNoMounts() }, () => {
       assert.equal(refused.code, 1);
       assert.match(refused.errors, /Read-only file system/);
     }
-    const samples = parseExposition(await (await fetch(`http://${mount.ready.metrics}/metrics`)).text());
-    const sum = (name: string, labels: Record<string, string> = {}): number =>
-      samples
-        .filter((one) => one.name === name && Object.entries(labels).every(([key, value]) => one.labels[key] === value))
-        .reduce((total, { value }) => total + value, 0);
+    const samples = await scrape(mount.ready.metrics);
+    const sum = (name: string, labels: Record<string, string> = {}): number => sumOf(samples, name, labels);
     assert.equal(sum(METRICS.mountFiles.name), 3);
     assert.ok(sum(METRICS.mountRequests.name, { operation: 'READ' }) > 0);
     assert.ok(sum(METRICS.mountReads.name, { serving: 'cached' }) > 0);
@@ -110,24 +117,23 @@ describe('mounts', { skip: whyNoMounts() }, () => {
 
   test('the decoded view has the same rows to DuckDB, other files are as they are', async () => {
     const raw = await rig.mount(url, 'plain');
-    const decoded = await rig.mount(
-      url,
-      'decoded',
-      '--view',
-      'decoded',
-      '--memory',
-      '64MiB',
-      '--decoders',
-      '1',
-      '--stats',
-    );
+    const small = ['--memory', '64MiB', '--decoders', '1', '--metrics', '127.0.0.1:0', '--stats'];
+    const decoded = await rig.mount(url, 'decoded', '--view', 'decoded', ...small);
     for (const name of ['numbers.parquet', 'year=2024/more.parquet']) {
       const rows = name === 'numbers.parquet' ? 150_000 : 5000;
       assert.deepEqual(await compare(`${raw.folder}/${name}`, lake.path(name)), [rows, 0, 0]);
       assert.deepEqual(await compare(`${decoded.folder}/${name}`, `${raw.folder}/${name}`), [rows, 0, 0]);
     }
-    const sum = await rig.run('sha256sum', [`${decoded.folder}/year=2024/program.bin`]);
-    assert.equal(sum.text.split(' ')[0], sha256(lake.path('year=2024/program.bin')));
+    const program = await rig.run('sha256sum', [`${decoded.folder}/year=2024/program.bin`]);
+    assert.equal(program.text.split(' ')[0], sha256(lake.path('year=2024/program.bin')));
+    // what nobody reads any more goes into the kernel's page cache, and is the same there
+    const total = async ({ name }: { readonly name: string }): Promise<number> =>
+      sumOf(await scrape(decoded.ready.metrics), name);
+    await until(async () => (await total(METRICS.mountPushedBytes)) > 1_000_000, 'pages in the cache');
+    const before = await total(METRICS.mountReads);
+    assert.deepEqual(await compare(`${decoded.folder}/numbers.parquet`, lake.path('numbers.parquet')), [150_000, 0, 0]);
+    const asked = (await total(METRICS.mountReads)) - before;
+    assert.ok(asked < before / 2, `${asked} more reads came to us, after ${before}`);
     const sizes = await rig.run('stat', ['-c', '%s', `${decoded.folder}/numbers.parquet`]);
     assert.ok(Number(sizes.text) > readFileSync(lake.path('numbers.parquet')).length);
     const { code, errors } = await decoded.end('SIGINT');
