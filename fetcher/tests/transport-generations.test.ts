@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type RunningServer, serveRegion } from '../../storage-server/index.ts';
 import {
   type Directory,
+  encodeClosed,
   encodeGenerationEvent,
   encodePayloadHeader,
   encodeWelcome,
@@ -325,6 +326,20 @@ test('a directory that goes stale while it is read is read again, as long as the
     (error) => error instanceof FetchError && error.code === 'ACCESS' && /gave up/.test(error.message),
   );
   assert.ok(reads < 100, `${reads} reads`);
+});
+
+test('a pair that fails between two READs of its directory is a loss that is tried again, and no READ', async (t) => {
+  const server = await scripted(t);
+  const region = made(1, 'x');
+  server.welcome = () => welcomeOf(region);
+  // the end comes together with the answer to the first READ, before there can be a second
+  server.answer = (read) =>
+    Buffer.concat(server.connections > 1 ? [honest(region)(read)] : [honest(region)(read), encodeClosed()]);
+  const { transport, counters, activity } = await open(t, server.port);
+  assert.equal(await lengthOf(transport), 100);
+  assert.equal(server.connections, 2);
+  assert.deepEqual([...activity!.completions], [[WC.SUCCESS, 3]]);
+  assert.equal(counters.requests, 3);
 });
 
 test('events: unknown ones are skipped, those that make no sense end the connection', async (t) => {

@@ -15,7 +15,7 @@ import {
 } from '../../storage-server/protocol/index.ts';
 import { FetchError } from '../errors.ts';
 import { DIRECTORIES_IN_A_ROW_MAX } from './limits.ts';
-import type { Completion, QueuePairState } from './queue-pair.ts';
+import type { Completion, PostResult, QueuePairState } from './queue-pair.ts';
 import { type ConnectOptions, connectQueuePair, type QueuePairConnection } from './queue-pair-connection.ts';
 import { completionError, isAnswer } from './queue-pair-errors.ts';
 import type { Piece, ReadTask } from './read-task.ts';
@@ -252,26 +252,32 @@ export class QueuePairLink {
     const request = { wrId, rkey, address, into, ...(onLanded === undefined ? {} : { onLanded }) };
     const result = pair.post(request);
     if (result === 'POSTED') this.#host.counters.requests++;
-    else
-      this.#completed({
-        wrId,
-        status: WC.LOC_QP_OP_ERR,
-        reason: `the queue pair refused a READ: ${result}`,
-        stale: false,
-        landed: 0,
-      });
+    else this.#refused(wrId, result);
     return wrId;
   }
 
+  /** What was never posted is no completion. A pair that has failed meanwhile flushes, as it does what was posted before. */
+  #refused(wrId: number, result: Exclude<PostResult, 'POSTED'>): void {
+    const status = result === 'WRONG_STATE' ? WC.WR_FLUSH_ERR : WC.LOC_QP_OP_ERR;
+    const reason = `the queue pair refused a READ: ${result}`;
+    this.#take(wrId)!.done({ wrId, status, reason, stale: false, landed: 0 });
+  }
+
   #completed(completion: Completion): void {
-    const posted = this.#posted.get(completion.wrId);
+    const posted = this.#take(completion.wrId);
     if (posted === undefined) return;
-    this.#posted.delete(completion.wrId);
-    this.#bytesOut -= posted.length;
     this.#answered ||= isAnswer(completion);
     const { completions } = this.#host.activity;
     completions.set(completion.status, (completions.get(completion.status) ?? 0) + 1);
     posted.done(completion);
+  }
+
+  #take(wrId: number): Posted | undefined {
+    const posted = this.#posted.get(wrId);
+    if (posted === undefined) return undefined;
+    this.#posted.delete(wrId);
+    this.#bytesOut -= posted.length;
+    return posted;
   }
 
   async #fetchRegion({ generation, rkey, regionLength }: Served): Promise<RemoteRegion> {
