@@ -1,9 +1,10 @@
 /**
- * `npm run bench -- <decode|scan|serve|memory|footer|mount|all> [--small] [--json] [--rows n]`: runs benchmarks and prints a table
- * of each and its ratios beside what they should be. With `--json` stdout holds one object and nothing else:
+ * `npm run bench -- <decode|scan|serve|memory|footer|mount|cache|all> [--small] [--json] [--rows n]`: runs benchmarks and
+ * prints a table of each and its ratios beside what they should be. With `--json` stdout holds one object and nothing else:
  * { ratios: { name: number }, benchmarks: { name: details } }. Below a target is no failure: only wrong values are.
  */
 import { parseArgs } from 'node:util';
+import { benchCache } from './cache.ts';
 import { benchDecode } from './decode.ts';
 import { benchFooter } from './footer.ts';
 import { benchMemory } from './memory.ts';
@@ -19,6 +20,7 @@ const BENCHMARKS: Readonly<Record<string, (options: BenchOptions) => Promise<Ben
   memory: benchMemory,
   footer: benchFooter,
   mount: benchMount,
+  cache: benchCache,
 };
 
 /** What each ratio is to reach: at least, or at most. */

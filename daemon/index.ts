@@ -9,7 +9,13 @@ import { type EngineOptions, ScanEngine } from './scan/engine.ts';
 import { type DisposableBatch, Scan, type ScanOptions } from './scan/scan.ts';
 
 export { DecodeError, type DecodeErrorCode } from '../decode/index.ts';
-export { FetchError, type FetchErrorCode, type FileVersion } from '../fetcher/index.ts';
+export {
+  DiskCache,
+  type DiskCacheOptions,
+  FetchError,
+  type FetchErrorCode,
+  type FileVersion,
+} from '../fetcher/index.ts';
 export { openSource, Source, type SourceOptions, type VirtualFile } from '../vfs/index.ts';
 export { type EngineOptions, ScanEngine } from './scan/engine.ts';
 export type { ScanReport } from './scan/report.ts';

@@ -26,6 +26,7 @@ const RATIOS: Readonly<Record<string, readonly string[]>> = {
     'nginx.throughput.pinned.large',
   ],
   footer: ['duckdb.time', 'hyparquet.time', 'parquet-wasm.time'],
+  cache: ['cache.sequential', 'cache.random.time', 'cache.cold.wall', 'cache.cold.cpu', 'cache.warm.wall'],
 };
 
 for (const [name, expected] of Object.entries(RATIOS)) {
