@@ -3,12 +3,12 @@
  * becomes of that thread, the folder is taken away before this process ends.
  */
 import { spawnSync } from 'node:child_process';
-import { statfs } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { addRecorded, type MetricsRegistry, type RecordedSample } from '../../metrics/index.ts';
-import { type Libc, loadLibc, MOUNT_TYPE, mountAt, unmountFolder } from '../../vfs/fuse/index.ts';
+import { type Libc, loadLibc, MOUNT_TYPE, mountAt, probeMount, unmountFolder } from '../../vfs/fuse/index.ts';
 import { MountError } from '../../vfs/index.ts';
+import { CommandError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import { ANSWER_MS, FIGURES_MS, UNMOUNT_MARGIN_MS } from './limits.ts';
 import type { FromMount, MountEnd, MountFacts, MountSettings, ToMount } from './mount-messages.ts';
@@ -34,7 +34,11 @@ export class MountProcess {
     if (signal.aborted) giveUp();
     try {
       const facts = await thread.ready.promise;
-      await answers(facts.folder, thread);
+      await awaitAnswer(facts.folder, thread);
+      if (signal.aborted) {
+        await thread.ended.promise;
+        throw new CommandError('INTERRUPTED', 'interrupted');
+      }
       return new MountProcess(thread, facts);
     } finally {
       signal.removeEventListener('abort', giveUp);
@@ -74,7 +78,8 @@ class Thread {
   readonly #figures = new Map<number, (samples: readonly RecordedSample[]) => void>();
   #nextFigures = 1;
   #folder: string | undefined;
-  #isOver = false;
+  /** Nothing is mounted any more, or never was. */
+  isOver = false;
 
   constructor(settings: MountSettings, log: Log, libc: Libc) {
     this.#log = log;
@@ -139,7 +144,7 @@ class Thread {
 
   /** The thread has died: its descriptor may still be open in this process, and readers would wait. */
   #fail(error: Error): void {
-    if (this.#isOver) return;
+    if (this.isOver) return;
     detachNow(this.#folder);
     this.#over();
     this.ready.reject(error);
@@ -147,7 +152,7 @@ class Thread {
   }
 
   #over(): void {
-    this.#isOver = true;
+    this.isOver = true;
     process.off('exit', this.#onExit);
   }
 
@@ -166,21 +171,13 @@ function detachNow(folder: string | undefined): void {
   spawnSync(program!, [...options, folder], { stdio: 'ignore', timeout: ANSWER_MS });
 }
 
-/** Asks the mount something as any program would. */
-async function answers(folder: string, thread: Thread): Promise<void> {
-  const late = new AbortController();
-  const timeout = sleep(ANSWER_MS, undefined, { signal: late.signal, ref: false }).then(
-    () => {
-      throw new MountError('TIMEOUT', `the mount at ${folder} does not answer`);
-    },
-    () => {},
-  );
-  try {
-    await Promise.race([statfs(folder), timeout, thread.ended.promise]);
-  } catch (error) {
-    await thread.leave();
-    throw error;
-  } finally {
-    late.abort();
-  }
+/**
+ * Asks the mount something as any program would, and in one: a question of this process that stays without an answer
+ * would keep it from ending.
+ */
+async function awaitAnswer(folder: string, thread: Thread): Promise<void> {
+  const health = await probeMount(folder, ANSWER_MS);
+  if (health === 'alive' || thread.isOver) return;
+  await thread.leave();
+  throw new MountError('TIMEOUT', `the mount at ${folder} does not answer (${health})`);
 }

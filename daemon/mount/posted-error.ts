@@ -15,7 +15,7 @@ export interface PostedError {
 
 export function postError(error: unknown): PostedError {
   const { name, message, stack } = error instanceof Error ? error : new Error(String(error));
-  const { code, reason, details } = error as { code?: unknown; reason?: unknown; details?: readonly string[] };
+  const { code, reason, details } = (error ?? {}) as { code?: unknown; reason?: unknown; details?: readonly string[] };
   return {
     name,
     code: typeof code === 'string' ? code : '',

@@ -33,6 +33,7 @@ export class SourceTree {
   readonly #view: View;
   readonly #versions = new WeakMap<TreeFile, FileVersion>();
   #fingerprint = '';
+  #isMounted = true;
   #isFailing = false;
   #wake: (() => void) | undefined;
   #isDue = false;
@@ -79,15 +80,16 @@ export class SourceTree {
       try {
         const { tree, isNew } = await this.#look();
         if (this.#closed) return;
+        if (isNew) {
+          this.#isMounted = false;
+          events.changed(tree);
+          this.#isMounted = true;
+          this.generations++;
+        }
         if (this.#isFailing) events.recovered();
         this.#isFailing = false;
-        if (!isNew) continue;
-        events.changed(tree);
-        this.generations++;
       } catch (error) {
         if (this.#closed) return;
-        // what could not be mounted is tried again
-        this.#fingerprint = '';
         if (!this.#isFailing) events.failed(error instanceof Error ? error : new Error(String(error)));
         this.#isFailing = true;
       }
@@ -117,7 +119,8 @@ export class SourceTree {
     const digest = hash.digest('hex').slice(0, 32);
     const generation = this.#source.activity?.generation ?? digest;
     const fingerprint = `${generation} ${digest}`;
-    const isNew = fingerprint !== this.#fingerprint;
+    // what could not be mounted is tried again
+    const isNew = fingerprint !== this.#fingerprint || !this.#isMounted;
     this.#fingerprint = fingerprint;
     const files = isNew ? versions.map((version) => this.#file(version)) : [];
     if (isNew) {
