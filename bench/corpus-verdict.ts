@@ -26,6 +26,7 @@ export function judge(file: CorpusFile, reading: FileReading, rssBytesMax: numbe
   const errors = [reading.error, ...reading.columns.map((column) => column.error)].filter(
     (error) => error !== undefined,
   );
+  const viewErrors = reading.view?.errors ?? [];
   const reasons = [...new Set(errors.map((error) => `${error.code}: ${error.reason}`))];
   const wrong = wrongValues(file, reading);
   const columnsMatched = reading.columns.filter((column) => isMatched(file, column)).length;
@@ -36,7 +37,7 @@ export function judge(file: CorpusFile, reading: FileReading, rssBytesMax: numbe
     columnsMatched,
   });
 
-  const untyped = errors.find((error) => error.code === undefined);
+  const untyped = [...errors, ...viewErrors].find((error) => error.code === undefined);
   if (untyped !== undefined) return verdict('crash', `an error without a type: ${untyped.message}`);
   if (wrong !== undefined) return verdict('WRONG', wrong);
   const outcome = errors.length === 0 ? 'matched' : errors.every(isUnsupported) ? 'unsupported' : 'refused';
@@ -64,8 +65,11 @@ function isMatched(file: CorpusFile, column: ColumnReading): boolean {
 }
 
 /** The first difference from the oracle; undefined when there is none. */
-function wrongValues(file: CorpusFile, { columns, together }: FileReading): string | undefined {
+function wrongValues(file: CorpusFile, { columns, together, view }: FileReading): string | undefined {
   if (together !== undefined) return together;
+  if (view?.difference !== undefined) {
+    return [view.difference, ...view.errors.map(({ message }) => message)].join('; ');
+  }
   // of files that are to be refused the readers that made the oracle read some parts, in their own ways
   if (file.oracle === undefined || file.expect.endsWith('must-reject')) return undefined;
   for (const column of columns) {

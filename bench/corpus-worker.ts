@@ -4,12 +4,15 @@
  * the others, then all that can be read are scanned together. Says what came out; the parent judges.
  */
 import { createHash, type Hash } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { DecodeError, FetchError, openSource, Scan, ScanEngine, type Source } from '../daemon/index.ts';
 import { canonicalLines } from '../daemon/output/canonical-text.ts';
 import { batchRanges } from '../daemon/scan/slots.ts';
 import type { FileMetadata, LeafColumn, SchemaNode } from '../decode/index.ts';
 import { MEMORY_BYTES } from './corpus-files.ts';
+import { columnDifference, metadataDifference, readView } from './corpus-view.ts';
 
 export interface ColumnReading {
   /** Index of its first leaf, and among the top-level fields. */
@@ -35,46 +38,110 @@ export interface FileReading {
   readonly error?: ReadingError;
   /** What differs when the columns are scanned together. */
   readonly together?: string;
+  readonly view?: ViewReading;
   readonly peakRssBytes: number;
   /** Pool bytes that did not come back. */
   readonly leakedBytes: number;
 }
 
+/** What came of the decoded view. */
+export interface ViewReading {
+  /** What it says or holds otherwise than the file. */
+  readonly difference?: string;
+  /** Chunks that are decoded in it; 0 when the file passes through as it is. */
+  readonly decoded: number;
+  readonly errors: readonly ReadingError[];
+}
+
 export type FromWorker = { readonly column: string } | FileReading;
+
+/** What a worker is to read. */
+export interface ToWorker {
+  readonly path: string;
+  /** Its decoded view as well. */
+  readonly view: boolean;
+}
 
 const engine = new ScanEngine({ memoryBytes: MEMORY_BYTES, decoders: 1 });
 const idleBytes = engine.pool.usedBytes;
 
-process.on('message', (path: string) => {
-  readFile(path).then((reading) => process.send!(reading));
+process.on('message', ({ path, view }: ToWorker) => {
+  readFile(path, view).then((reading) => process.send!(reading));
 });
 process.on('disconnect', () => process.exit());
 
-async function readFile(path: string): Promise<FileReading> {
+async function readFile(path: string, isViewed: boolean): Promise<FileReading> {
   startPeak();
   let columns: readonly ColumnReading[] = [];
   let error: ReadingError | undefined;
   let together: string | undefined;
+  let view: ViewReading | undefined;
+  const source = await openFile(path);
+  let metadata: FileMetadata | undefined;
   try {
-    const source = await openSource(`file://${path.split('/').map(encodeURIComponent).join('/')}`);
-    try {
-      const [version] = await source.list();
-      const metadata = await (await source.open(version!)).footer();
-      columns = await readColumns(source, metadata);
-      together = await readTogether(source, metadata, columns);
-    } finally {
-      await source.close();
-    }
+    const [version] = await source.list();
+    metadata = await (await source.open(version!)).footer();
+    columns = await readColumns(source, metadata);
+    together = await readTogether(source, metadata, columns);
   } catch (cause) {
     error = readingError(cause);
   }
+  try {
+    if (isViewed) view = await readDecodedView(source, metadata, columns);
+  } catch (cause) {
+    view = { decoded: 0, errors: [readingError(cause)], difference: 'the view can not be read' };
+  }
+  await source.close();
   return {
     columns,
     ...(error === undefined ? {} : { error }),
     ...(together === undefined ? {} : { together }),
+    ...(view === undefined ? {} : { view }),
     peakRssBytes: peakRssBytes(),
     leakedBytes: engine.pool.usedBytes - idleBytes,
   };
+}
+
+function openFile(path: string): Promise<Source> {
+  return openSource(`file://${path.split('/').map(encodeURIComponent).join('/')}`);
+}
+
+/** Scans the view as a file of its own, and compares; what can't be opened has to come through byte for byte. */
+async function readDecodedView(
+  source: Source,
+  metadata: FileMetadata | undefined,
+  columns: readonly ColumnReading[],
+): Promise<ViewReading> {
+  process.send!({ column: 'its view' });
+  const [version] = await source.list();
+  const view = await readView(engine, source, version!);
+  if (view === undefined) return { decoded: 0, errors: [] };
+  const { bytes, decoded, errors } = view;
+  const said = (difference: string | undefined): ViewReading => ({
+    decoded,
+    errors: errors.map(readingError),
+    ...(difference === undefined ? {} : { difference }),
+  });
+  if (metadata === undefined || decoded === 0) {
+    const stored = await (await source.open(version!)).read({ start: 0, end: version!.length });
+    const isSame = Buffer.compare(stored, bytes) === 0;
+    if (isSame || metadata === undefined) return said(isSame ? undefined : 'other bytes, though nothing is decoded');
+  }
+  const difference = metadataDifference(metadata, bytes);
+  if (difference !== undefined) return said(difference);
+  const folder = mkdtempSync(join(tmpdir(), 'qanat-corpus-'));
+  try {
+    writeFileSync(join(folder, 'view.parquet'), bytes);
+    const shown = await openFile(join(folder, 'view.parquet'));
+    try {
+      const [file] = await shown.list();
+      return said(columnDifference(columns, await readColumns(shown, await (await shown.open(file!)).footer())));
+    } finally {
+      await shown.close();
+    }
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 }
 
 async function readColumns(source: Source, metadata: FileMetadata): Promise<ColumnReading[]> {

@@ -1,5 +1,5 @@
 /**
- * `npm run corpus [-- --dir D] [--json] [--jobs n]`: scans every file of a corpus through the product's own path and
+ * `npm run corpus [-- --dir D] [--json] [--jobs n] [--view decoded]`: scans every file of a corpus through the product's own path and
  * compares rows, nulls and checksums per column with the oracle. Scans run in child processes under a watchdog, so
  * that a crash or a hang is seen and put down to its file. Exits with 1 on wrong values, a crash, a hang, memory past
  * the cap, a file accepted that must be rejected, and a file marked ok that does not match in every column (encrypted
@@ -10,7 +10,7 @@ import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { type CorpusFile, defaultCorpusFolder, MEMORY_BYTES, readCorpus } from './corpus-files.ts';
 import { judge, type Outcome, type Verdict } from './corpus-verdict.ts';
-import type { FileReading, FromWorker } from './corpus-worker.ts';
+import type { FileReading, FromWorker, ToWorker } from './corpus-worker.ts';
 import { formatTable } from './result.ts';
 
 /** Milliseconds without a sign of life after which a scan hangs: the largest column takes a few seconds. */
@@ -29,6 +29,11 @@ interface Judged extends Verdict {
 class Reader {
   #child: ChildProcess | undefined;
   #files = 0;
+  readonly #view: boolean;
+
+  constructor(view: boolean) {
+    this.#view = view;
+  }
 
   async read(file: CorpusFile): Promise<Verdict> {
     if (this.#files++ % FILES_PER_CHILD === 0) this.close();
@@ -65,7 +70,7 @@ class Reader {
           else resolve(judge(file, message as FileReading, RSS_BYTES_MAX));
         });
         watch();
-        child.send(file.path);
+        child.send({ path: file.path, view: this.#view } satisfies ToWorker);
       });
     } finally {
       clearTimeout(timer);
@@ -80,11 +85,11 @@ class Reader {
   }
 }
 
-async function readAll(files: readonly CorpusFile[], jobs: number): Promise<Judged[]> {
+async function readAll(files: readonly CorpusFile[], jobs: number, view: boolean): Promise<Judged[]> {
   const judged: Judged[] = [];
   let next = 0;
   const work = async (): Promise<void> => {
-    const reader = new Reader();
+    const reader = new Reader(view);
     for (let file = files[next++]; file !== undefined; file = files[next++]) {
       judged.push({ ...(await reader.read(file)), file });
       if (process.stderr.isTTY) process.stderr.write(`\r${judged.length} of ${files.length} files`);
@@ -118,8 +123,14 @@ function countReasons(judged: readonly Judged[]): Record<string, number> {
 
 async function run(): Promise<void> {
   const { values } = parseArgs({
-    options: { dir: { type: 'string' }, json: { type: 'boolean' }, jobs: { type: 'string' } },
+    options: {
+      dir: { type: 'string' },
+      json: { type: 'boolean' },
+      jobs: { type: 'string' },
+      view: { type: 'string', default: 'raw' },
+    },
   });
+  if (values.view !== 'raw' && values.view !== 'decoded') throw new Error(`--view ${values.view}: raw or decoded`);
   const folder = values.dir ?? defaultCorpusFolder();
   const files = readCorpus(folder);
   if (files === undefined) {
@@ -129,7 +140,7 @@ async function run(): Promise<void> {
     return;
   }
   const began = performance.now();
-  const judged = await readAll(files, Number(values.jobs ?? availableParallelism()));
+  const judged = await readAll(files, Number(values.jobs ?? availableParallelism()), values.view === 'decoded');
   const classes = countOutcomes(judged);
   const unsupported = countReasons(judged);
   const failures = judged.filter(({ failure }) => failure !== undefined);

@@ -21,6 +21,7 @@ export { DecodeError } from './errors.ts';
 export { Codec, Encoding, nameOf, Physical, Repetition } from './format/enums.ts';
 export type { Field, LeafField, ListField, MapField, StructField } from './format/field-tree.ts';
 export { buildFields, pathsOf } from './format/field-tree.ts';
+export { packsLevelsWrong } from './format/known-writers.ts';
 export type {
   ColumnChunk,
   FileMetadata,

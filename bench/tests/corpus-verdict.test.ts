@@ -67,3 +67,12 @@ test('untyped errors, leaks and memory past the cap fail on any file', () => {
   assert.match(judge(anything, reading([column()], { leakedBytes: 1 }), CAP).failure!, /did not come back/);
   assert.match(judge(anything, reading([column()], { peakRssBytes: CAP + 1 }), CAP).failure!, /memory/);
 });
+
+test('what the decoded view holds otherwise than the file is wrong, and its errors have types', () => {
+  const view = (changes: object) => reading([column()], { view: { decoded: 1, errors: [], ...changes } });
+  assert.deepEqual(judge(file(), view({}), CAP).failure, undefined);
+  assert.equal(judge(file(), view({ errors: [error('PAGE')] }), CAP).outcome, 'matched');
+  const wrong = judge(file(), view({ difference: 'a: other values in the view', errors: [error('PAGE')] }), CAP);
+  assert.deepEqual([wrong.outcome, wrong.failure], ['WRONG', 'a: other values in the view; PAGE in a']);
+  assert.equal(judge(file(), view({ errors: [{ message: 'a bug', reason: 'a bug' }] }), CAP).outcome, 'crash');
+});

@@ -13,6 +13,7 @@ import {
   type LeafColumn,
   type NestedShape,
   type Physical,
+  packsLevelsWrong,
   pathsOf,
   physicalName,
 } from '../../decode/index.ts';
@@ -244,11 +245,6 @@ function checkSame(first: PlannedFile, other: PlannedFile): void {
       });
     }
   }
-}
-
-/** Impala packed BIT_PACKED levels from the least significant bit, and they can't be told from right ones. */
-function packsLevelsWrong(createdBy: string | undefined): boolean {
-  return createdBy !== undefined && /^impala\b/i.test(createdBy);
 }
 
 function typeText(column: LeafColumn): string {

@@ -10,10 +10,12 @@
 import {
   type ChunkChange,
   type ColumnChunk,
+  Encoding,
   type FileMetadata,
   type LeafColumn,
   Physical,
   type PlainChunk,
+  packsLevelsWrong,
   planPlainChunk,
   rewriteFooter,
 } from '../../decode/index.ts';
@@ -92,6 +94,7 @@ export function planDecodedFile(
   };
   const align = (): void => add(Math.ceil(at / PAGE_BYTES) * PAGE_BYTES - at, { kind: 'zeros' });
   add(MAGIC.length, { kind: 'bytes', bytes: MAGIC });
+  const areLevelsWrong = packsLevelsWrong(metadata.createdBy);
   const decoded = new Map<number, Map<number, Section & { kind: 'decoded' }>>();
   if (chunksOverlap(metadata)) return undefined;
   for (const group of metadata.rowGroups) {
@@ -99,7 +102,9 @@ export function planDecodedFile(
     for (const leaf of metadata.leaves) {
       const chunk = group.columns[leaf.index]!;
       if (chunk.broken !== undefined || chunk.encrypted === true) return undefined;
-      const pages = planChunk(leaf, chunk, options);
+      // levels that can't be told from right ones: what they mean is for the reader to decide
+      const isDoubtful = areLevelsWrong && chunk.encodings.includes(Encoding.BIT_PACKED);
+      const pages = isDoubtful ? undefined : planChunk(leaf, chunk, options);
       if (pages === undefined) {
         const { start, end } = chunk.bytes;
         // a chunk without values is nowhere

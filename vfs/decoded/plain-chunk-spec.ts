@@ -1,5 +1,5 @@
 /** What the decoder of a chunk has to know to decode it for the decoded view: a flat column, values dense. */
-import type { ChunkSpec, Codec, FileMetadata, Physical } from '../../decode/index.ts';
+import { type ChunkSpec, type Codec, type FileMetadata, type Physical, packsLevelsWrong } from '../../decode/index.ts';
 
 export function plainChunkSpec(metadata: FileMetadata, group: number, column: number, windowRows: number): ChunkSpec {
   const leaf = metadata.leaves[column]!;
@@ -17,6 +17,7 @@ export function plainChunkSpec(metadata: FileMetadata, group: number, column: nu
     utf8: false,
     bytesOutput: 'values',
     dense: true,
+    wrongBitPacking: packsLevelsWrong(metadata.createdBy),
     windowRows,
   };
 }

@@ -7,7 +7,8 @@ import { after, before, describe, test } from 'node:test';
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
 import { parquetReadObjects } from 'hyparquet';
 import { readParquet } from 'parquet-wasm';
-import { Codec } from '../../decode/index.ts';
+import { Codec, Encoding, parseTail } from '../../decode/index.ts';
+import { planDecodedFile } from '../decoded/layout.ts';
 import { layoutOf, materialize } from './materialize.ts';
 import { VIEW_COLUMNS } from './view-columns.ts';
 
@@ -93,6 +94,25 @@ describe('decoded view', () => {
       shown.rowGroups.map((group) => group.numRows),
       metadata.rowGroups.map((group) => group.numRows),
     );
+  });
+
+  test('levels of a writer that packed them wrongly pass through', async () => {
+    const file = read(await write('impala', 'COMPRESSION snappy'));
+    const [metadata, layout] = layoutOf(file);
+    const { footerStart, footerLength } = parseTail(file, file.length);
+    const footer = file.subarray(footerStart, footerStart + footerLength);
+    const rowGroups = metadata.rowGroups.map((group) => ({
+      ...group,
+      columns: group.columns.map((chunk) =>
+        chunk.column === 0 ? { ...chunk, encodings: [Encoding.BIT_PACKED] } : chunk,
+      ),
+    }));
+    const decodedOf = (createdBy: string): number[] => {
+      const shown = planDecodedFile({ ...metadata, createdBy, rowGroups }, footer, { chunkBytesMax: 64 << 20 })!;
+      return [...shown.decoded.get(0)!.keys()];
+    };
+    assert.deepEqual(decodedOf('parquet-mr'), [...layout!.decoded.get(0)!.keys()]);
+    assert.deepEqual(decodedOf('impala version 2.0'), decodedOf('parquet-mr').slice(1));
   });
 
   test('chunks of several pages, pages and windows ending at different rows', async () => {
