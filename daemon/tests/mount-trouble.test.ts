@@ -56,10 +56,10 @@ describe('mounts in trouble', { skip: whyNoMounts() }, () => {
         assert.equal(await reader.ask(`open ${file}`), 'ok');
         assert.match(await reader.ask(`read ${file} 0 1000`), DIGEST);
       }
+      replace(`${folder}/added.txt`, Buffer.from('added'));
       replace(changing, randomBytes(FILE_BYTES));
-      writeFileSync(`${folder}/added.txt`, 'added');
       server?.child.kill('SIGHUP');
-      await until(() => mount.errors().includes('the source has changed'), 'the new generation');
+      await until(() => /"changed":1,"msg":"the source has changed"/.test(mount.errors()), 'the new generation');
       assert.equal(await reader.ask(`read ${a} ${FAR} 1000`), 'ESTALE');
       assert.match(await reader.ask(`read ${b} ${FAR} 1000`), DIGEST);
       for (const [ours, theirs] of [
