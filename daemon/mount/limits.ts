@@ -38,3 +38,9 @@ export const BACKGROUND_END_MS = 10_000;
 
 /** Programs that an unmount which is refused names: enough to know whom to ask. */
 export const USERS_SHOWN_MAX = 5;
+
+/**
+ * Bytes of the memory that are made present before the mount is: the first readers would pay for every page of it, which
+ * is a third of what a scan of a fresh mount took. At most half of the memory.
+ */
+export const PRESENT_BYTES = 256 * 1024 * 1024;

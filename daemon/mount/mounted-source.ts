@@ -5,12 +5,12 @@
 import { Pool } from '../../decode/index.ts';
 import { DiskCache, FetchError } from '../../fetcher/index.ts';
 import { type RecordedSample, SampleRecorder } from '../../metrics/index.ts';
-import { type MountedTree, mountTree, type TreeFile, type Unmounted } from '../../vfs/fuse/index.ts';
+import { loadLibc, type MountedTree, mountTree, type TreeFile, type Unmounted } from '../../vfs/fuse/index.ts';
 import { MountError, openSource, type Source } from '../../vfs/index.ts';
 import type { Log } from '../log.ts';
 import { ClientMetrics } from '../scan/client-metrics.ts';
 import { ScanEngine } from '../scan/engine.ts';
-import { LOCAL_LOOK_MS, SERVER_LOOK_MS } from './limits.ts';
+import { LOCAL_LOOK_MS, PRESENT_BYTES, SERVER_LOOK_MS } from './limits.ts';
 import { MountContents } from './mount-contents.ts';
 import { type MountParts, mountCollector, reportOf } from './mount-figures.ts';
 import type { MountEnd, MountFacts, MountSettings } from './mount-messages.ts';
@@ -93,6 +93,7 @@ export class MountedSource {
     const first = await tree.begin();
     const { pool, engine } = makePool(settings);
     cleanups.push(() => engine?.close());
+    await (await loadLibc()).populate(pool.u8.subarray(0, Math.min(PRESENT_BYTES, pool.capacityBytes / 2)));
     let pushThread: PagePushThread | undefined;
     let mounted: MountedTree | undefined;
     const contents = new MountContents({
