@@ -1,7 +1,8 @@
 /** What other folders may use of decode/. */
 
-export { ChunkDecoder, freeSegment } from './column/chunk-decoder.ts';
+export { ChunkDecoder } from './column/chunk-decoder.ts';
 export type { DecodeEnvironment } from './column/environment.ts';
+export { freeSegment } from './column/free-segment.ts';
 export { codecCounts, encodingCounts, PAGE_TALLY_LENGTH, PageTally } from './column/page-tally.ts';
 export { dictionaryBytes, segmentBytes } from './column/segment-bytes.ts';
 export type {
@@ -15,6 +16,7 @@ export type {
   Segment,
   SegmentLayout,
   StepResult,
+  WindowPlaces,
 } from './column/spec.ts';
 export type { DecodeErrorCode, ErrorPlace } from './errors.ts';
 export { DecodeError } from './errors.ts';
@@ -40,5 +42,12 @@ export { type ChunkChange, rewriteFooter } from './format/rewrite-footer.ts';
 export { physicalName } from './format/schema.ts';
 export type { Kernels } from './kernels/kernels.ts';
 export { type KernelKind, loadKernels } from './kernels/load.ts';
-export { BLOCK_BYTES, LEVEL_MAX, LINE_BYTES, MEMORY_BYTES_MAX, MEMORY_BYTES_MIN } from './limits.ts';
+export {
+  BLOCK_BYTES,
+  LEVEL_MAX,
+  LINE_BYTES,
+  MEMORY_BYTES_MAX,
+  MEMORY_BYTES_MIN,
+  WINDOW_SLACK_BYTES,
+} from './limits.ts';
 export { Pool } from './pool/pool.ts';

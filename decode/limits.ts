@@ -47,3 +47,6 @@ export const NESTED_ENTRIES_MAX = 1 << 20;
 
 /** A definition or repetition level at most: levels are bytes. */
 export const LEVEL_MAX = 254;
+
+/** Bytes before and after the place of a window's values that a decoder may write, and put back, while it fills it. */
+export const WINDOW_SLACK_BYTES = 64;

@@ -36,6 +36,3 @@ export const DECODE_UNITS_AHEAD = 3;
 
 /** Share of the memory that one decoded chunk may take: larger ones pass through undecoded. */
 export const DECODED_CHUNK_SHARE = 0.125;
-
-/** Rows of a piece that a decoder gives out for the decoded view, at most: a row group of DuckDB's in one. */
-export const BATCH_ROWS = 128 * 1024;

@@ -10,18 +10,18 @@ import { checkCodec } from '../codec/codec.ts';
 import { DecodeError } from '../errors.ts';
 import { Physical } from '../format/enums.ts';
 import { DONE, FULL, HYBRID, LEVELS, NEED } from '../kernels/kernels.ts';
-import type { Pool } from '../pool/pool.ts';
 import { ChunkInput } from './chunk-input.ts';
 import type { DataPage } from './data-page.ts';
 import { checkUtf8, type Dictionary, fixedWidth } from './dictionary.ts';
 import type { DecodeEnvironment } from './environment.ts';
+import { freeSegment } from './free-segment.ts';
 import { kernelError } from './kernel-error.ts';
 import { NestedPages } from './nested/nested-decoder.ts';
 import { PageReader } from './page-reader.ts';
 import type { ChunkSpec, Segment, SegmentLayout, StepResult } from './spec.ts';
 import { openPageValues } from './values/open-values.ts';
 import { NO_MEMORY, type PageContext, type PageValues } from './values/page-values.ts';
-import { expandRoomBytes, Window, type WindowShape } from './window.ts';
+import { expandRoomBytes, placeOfWindow, Window, type WindowShape } from './window.ts';
 
 /** Kernel states of a decoder, in one slab: offsets in bytes. */
 const STATES = { block: 0, levels: 64, boolRuns: 128, bytes: 192, utf8: 256, delta: 320, size: 1088 } as const;
@@ -49,6 +49,7 @@ export class ChunkDecoder {
   #hybrid = 0;
   #open: OpenPage | undefined;
   #window: Window | undefined;
+  #windows = 0;
   #carry: ReturnType<Window['split']>;
   #finishing = false;
   #segment: Segment | undefined;
@@ -309,6 +310,7 @@ export class ChunkDecoder {
       dataBytes: layout === 'bytes' ? dataRoom(rowsMax) : expand ? expandRoomBytes(rowsMax) : 0,
       expand,
       keepDense: spec.dense === true,
+      ...placeOfWindow(spec, this.#windows++),
     };
     this.#window = Window.open(pool, kernels, shape, this.#states + STATES.levels);
     if (this.#window === undefined) return false;
@@ -388,12 +390,6 @@ export class ChunkDecoder {
     this.#states = 0;
     this.#hybrid = 0;
   }
-}
-
-/** Gives back a segment's slabs; its dictionary is not one of them. */
-export function freeSegment(pool: Pool, segment: Segment): void {
-  pool.free(segment.slab, segment.slabBytes);
-  for (const { address, bytes } of segment.nested?.slabs ?? []) pool.free(address, bytes);
 }
 
 /** Stands for the values of a page whose start has not arrived. */

@@ -35,6 +35,11 @@ export interface ChunkSpec {
   readonly wrongBitPacking?: boolean;
   /** Of a flat fixed-width column: values stay as they are in the file, nulls left out, not spread to their rows. */
   readonly dense?: boolean;
+  /**
+   * Of such a column: where the values of each window go, room that is the caller's and has WINDOW_SLACK_BYTES before and
+   * after it. Their segments have them there, and nothing but validity in slabs of their own.
+   */
+  readonly place?: WindowPlaces;
   /** Rows of an output window; the decoder never makes a longer segment. */
   readonly windowRows: number;
 }
@@ -61,6 +66,14 @@ export interface NestedShape {
   readonly leafSlot: number;
   /** Rows that the row group claims: only to guess how many entries a row has. */
   readonly rowsHint: number;
+}
+
+/** Values of window k are at `values` + k * `stride`, those of the last of `count` windows at `last`. */
+export interface WindowPlaces {
+  readonly values: number;
+  readonly stride: number;
+  readonly count: number;
+  readonly last: number;
 }
 
 /** A piece of the chunk's bytes in the pool: chunk offsets [start, end) at `address`. */

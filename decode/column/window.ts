@@ -9,7 +9,7 @@ import { type Kernels, LEVELS } from '../kernels/kernels.ts';
 import { DICTIONARY_SLACK_BYTES, EXPANDED_BYTES_MAX, PLACED_PREFIX_BYTES_MAX } from '../limits.ts';
 import type { Pool } from '../pool/pool.ts';
 import { kernelError } from './kernel-error.ts';
-import type { DictionaryValues, Segment, SegmentLayout } from './spec.ts';
+import type { ChunkSpec, DictionaryValues, Segment, SegmentLayout } from './spec.ts';
 
 export interface WindowShape {
   readonly layout: SegmentLayout;
@@ -23,6 +23,8 @@ export interface WindowShape {
   readonly expand: boolean;
   /** Values stay dense: their rows are what validity says. */
   readonly keepDense: boolean;
+  /** Where the values go, if not into the window's slab. */
+  readonly place?: number;
 }
 
 /** Validity of rows whose values did not fit any more: bits from bit 0, `valid` of them set. */
@@ -70,16 +72,17 @@ export class Window {
     this.#slabBytes = slabBytes;
     this.#levelState = state;
     this.validity = shape.optional ? slab : 0;
-    this.values = slab + validityBytes(shape) + headBytes(shape);
-    this.dataStart = this.values + valueBytes(shape);
+    const own = slab + validityBytes(shape) + headBytes(shape);
+    this.values = shape.place ?? own;
+    this.dataStart = own + valueBytes(shape);
     this.dataEnd = this.dataStart + shape.dataBytes;
   }
 
   /** An empty window; undefined when the pool has no room now. `levelState` is the decoder's LEVELS state. */
   static open(pool: Pool, kernels: Kernels, shape: WindowShape, levelState: number): Window | undefined {
     const slabBytes = validityBytes(shape) + headBytes(shape) + valueBytes(shape) + shape.dataBytes;
-    const slab = pool.allocate(slabBytes);
-    if (slab === 0) return undefined;
+    const slab = slabBytes === 0 ? 0 : pool.allocate(slabBytes);
+    if (slab === 0 && slabBytes > 0) return undefined;
     const window = new Window(pool, kernels, shape, slab, slabBytes, levelState);
     if (shape.optional) window.#resetLevels(0, 0n, 0);
     if (shape.layout === 'bytes') pool.u32[window.values >>> 2] = 0;
@@ -158,7 +161,8 @@ export class Window {
     if (shape.optional) this.#kernels.flushBits(this.#levelState);
     if (nullCount > 0 && !shape.keepDense) this.#spread();
     const end = shape.layout === 'bytes' ? dataUsed : this.values + usedBytes(shape, this.rows);
-    const slabBytes = this.#pool.shrink(this.#slab, this.#slabBytes, end - this.#slab);
+    const slabBytes =
+      shape.place === undefined ? this.#pool.shrink(this.#slab, this.#slabBytes, end - this.#slab) : this.#slabBytes;
     return {
       rows: this.rows,
       nullCount,
@@ -282,7 +286,7 @@ export class Window {
 
   /** Gives the slab back without a segment. */
   discard(): void {
-    this.#pool.free(this.#slab, this.#slabBytes);
+    if (this.#slabBytes > 0) this.#pool.free(this.#slab, this.#slabBytes);
   }
 }
 
@@ -292,6 +296,7 @@ function validityBytes(shape: WindowShape): number {
 
 /** Room before the values for the levels of a page that is decompressed in place. */
 function headBytes(shape: WindowShape): number {
+  if (shape.place !== undefined) return 0;
   return shape.layout === 'fixed' ? PLACED_PREFIX_BYTES_MAX : 0;
 }
 
@@ -302,7 +307,14 @@ function usedBytes(shape: WindowShape, rows: number): number {
 }
 
 function valueBytes(shape: WindowShape): number {
+  if (shape.place !== undefined) return 0;
   return align64(usedBytes(shape, shape.rowsMax));
+}
+
+/** The place that the caller has for the values of window `k`, if any. */
+export function placeOfWindow({ place }: ChunkSpec, k: number): { place?: number } {
+  if (place === undefined || k >= place.count) return {};
+  return { place: k === place.count - 1 ? place.last : place.values + k * place.stride };
 }
 
 /** Data room that a window of indices needs to be expanded: the ends of its strings. */

@@ -4,8 +4,9 @@
  * so that reading too far or too late gives wrong values. In the end the pool must be as it was.
  */
 import assert from 'node:assert/strict';
-import { ChunkDecoder, freeSegment } from '../column/chunk-decoder.ts';
+import { ChunkDecoder } from '../column/chunk-decoder.ts';
 import type { DecodeEnvironment } from '../column/environment.ts';
+import { freeSegment } from '../column/free-segment.ts';
 import type { ChunkSpec, DictionaryValues, InputPiece, Segment } from '../column/spec.ts';
 import { Physical } from '../format/enums.ts';
 import { loadKernels } from '../kernels/load.ts';

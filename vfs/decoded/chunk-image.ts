@@ -4,7 +4,7 @@
  * read of a chunk's beginning need not wait for its end. Segments come in the order of their rows, values dense
  * (`ChunkSpec.dense`). Rows that never come leave the image short; who fills it checks `isComplete`.
  */
-import type { Kernels, PlainChunk, PlainPage, Pool, Segment } from '../../decode/index.ts';
+import type { Kernels, PlainChunk, PlainPage, Pool, Segment, WindowPlaces } from '../../decode/index.ts';
 
 /** Bytes of the length in front of a page's levels. */
 const LEVELS_LENGTH_BYTES = 4;
@@ -21,12 +21,20 @@ export class ChunkImage {
   #pageRows = 0;
   #pageValues = 0;
 
-  /** `address` is room for `pages.length` bytes; the caller frees it. */
+  /** `address` is room for `pages.length` bytes, with WINDOW_SLACK_BYTES on both sides; the caller frees it. */
   constructor(pool: Pool, kernels: Kernels, pages: PlainChunk, address: number) {
     this.#pool = pool;
     this.#kernels = kernels;
     this.pages = pages;
     this.address = address;
+  }
+
+  /** Where a decoder may put the values of its windows, one window a page; undefined where they must be copied. */
+  get places(): WindowPlaces | undefined {
+    const { bitsPerValue, full, count, last } = this.pages;
+    if (bitsPerValue < 8) return undefined;
+    const lastPage = this.address + (count - 1) * full.length;
+    return { values: this.address + full.values, stride: full.length, count, last: lastPage + last.values };
   }
 
   /** Bytes from the start of the chunk that are final. */
@@ -86,7 +94,9 @@ export class ChunkImage {
     }
     const width = bitsPerValue / 8;
     const source = segment.values + from * width;
-    this.#kernels.copy(target + this.#pageValues * width, source, values * width);
+    const at = target + this.#pageValues * width;
+    // where the decoder was told to put them, they are there
+    if (source !== at) this.#kernels.copy(at, source, values * width);
   }
 
   /** Zeros from the last value to the end of the page. */

@@ -28,7 +28,7 @@ export class ChunkStore implements ChunkKeeper {
   /** Bytes of images in memory. */
   get heldBytes(): number {
     let bytes = 0;
-    for (const chunk of this.#chunks) bytes += chunk.imageBytes;
+    for (const chunk of this.#chunks) bytes += chunk.slabBytes;
     return bytes;
   }
 
@@ -72,7 +72,7 @@ export class ChunkStore implements ChunkKeeper {
     const { pool, decoding } = this.options;
     while (this.#ahead.length > 0 && this.#running < decoding.count + 3) {
       const chunk = this.#ahead[0]!;
-      const bytes = chunk.imageBytes + chunk.source.spec.byteLength;
+      const bytes = chunk.slabBytes + chunk.source.spec.byteLength;
       if (chunk.isAbsent && chunk.isOpen) {
         while (pool.usedBytes + bytes > pool.capacityBytes * AHEAD_SHARE) if (!this.#evict(true)) return;
       }

@@ -12,6 +12,7 @@ import {
   type Pool,
   type Range,
   type Segment,
+  WINDOW_SLACK_BYTES,
 } from '../../decode/index.ts';
 import { FetchError } from '../../fetcher/index.ts';
 import { DECODE_UNITS_AHEAD } from '../limits.ts';
@@ -119,6 +120,11 @@ export class DecodedChunk {
     return Math.ceil(this.source.pages.length / PAGE_BYTES) * PAGE_BYTES;
   }
 
+  /** Bytes of the pool that it takes. */
+  get slabBytes(): number {
+    return this.imageBytes + 2 * WINDOW_SLACK_BYTES;
+  }
+
   /** Nothing of it is in memory, nor on its way. */
   get isAbsent(): boolean {
     return this.#image === undefined;
@@ -198,8 +204,9 @@ export class DecodedChunk {
     if (this.#image !== undefined || !this.isOpen) return;
     const { pool, kernels } = this.#store.options;
     const { pages } = this.source;
-    const address = this.#store.allocate(this.imageBytes);
-    if (address === 0) {
+    const slab = this.#store.allocate(this.slabBytes);
+    const address = slab + WINDOW_SLACK_BYTES;
+    if (slab === 0) {
       const error = `no room for ${this.imageBytes} bytes beside the ${pool.usedBytes} in use; use a larger --memory`;
       this.#answerAll(new FetchError('MEMORY', error));
       return;
@@ -217,7 +224,9 @@ export class DecodedChunk {
 
   #openFlow(): void {
     const { decoding } = this.#store.options;
-    this.#flow = decoding.open(this.source.spec, {
+    const { places } = this.#image!;
+    const { spec } = this.source;
+    this.#flow = decoding.open(places === undefined ? spec : { ...spec, place: places }, {
       segment: (segment) => this.#take(segment),
       idle: () => this.#run(),
       consumed: (bytes) => this.#consumed(bytes),
@@ -363,7 +372,7 @@ export class DecodedChunk {
     const image = this.#image;
     if (image === undefined) return;
     this.#image = undefined;
-    this.#store.options.pool.free(image.address, this.imageBytes);
+    this.#store.options.pool.free(image.address - WINDOW_SLACK_BYTES, this.slabBytes);
     this.#store.left(this);
   }
 

@@ -6,7 +6,6 @@
 import { DecodeError, type FileMetadata } from '../../decode/index.ts';
 import type { FetchedFooter } from '../../fetcher/index.ts';
 import type { FileContent, Opening, ReadDone, RequestSignal } from '../fuse/content.ts';
-import { BATCH_ROWS } from '../limits.ts';
 import type { RawContent } from '../raw/raw-content.ts';
 import type { StoredFile } from '../raw/stored-file.ts';
 import type { ChunkStore } from './chunk-store.ts';
@@ -219,7 +218,7 @@ export class DecodedContent implements FileContent {
     if (known !== undefined) return known;
     const { metadata, stored } = loaded;
     const { group, column, pages } = section;
-    const spec = plainChunkSpec(metadata!, group, column, BATCH_ROWS);
+    const spec = plainChunkSpec(metadata!, group, column, pages.full.rows);
     const { chunks, onDecoded } = this.#options;
     const chunk = new DecodedChunk(chunks, { stored, spec, pages, group }, () => onDecoded?.(chunk, section.start));
     loaded.chunks.set(section, chunk);

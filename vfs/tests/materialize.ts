@@ -10,6 +10,7 @@ import {
   Pool,
   parseFooter,
   parseTail,
+  WINDOW_SLACK_BYTES,
 } from '../../decode/index.ts';
 import { ChunkImage } from '../decoded/chunk-image.ts';
 import { type DecodedLayout, planDecodedFile } from '../decoded/layout.ts';
@@ -17,6 +18,7 @@ import { plainChunkSpec } from '../decoded/plain-chunk-spec.ts';
 
 export interface MaterializeOptions {
   readonly chunkBytesMax?: number;
+  /** Rows of a window; without it windows are pages, and decoders put values in their places. */
   readonly windowRows?: number;
 }
 
@@ -54,18 +56,22 @@ function decodeImage(
   file: Uint8Array,
   metadata: FileMetadata,
   { group, column, pages }: { group: number; column: number; pages: PlainChunk },
-  { windowRows = 1000 }: MaterializeOptions,
+  { windowRows }: MaterializeOptions,
 ): Uint8Array {
   const { pool, kernels } = environment;
-  const spec = plainChunkSpec(metadata, group, column, windowRows);
-  const slab = pool.allocate(spec.byteLength);
-  pool.u8.set(file.subarray(spec.fileOffset, spec.fileOffset + spec.byteLength), slab);
-  const address = pool.allocate(pages.length);
-  pool.u8.fill(0x55, address, address + pages.length);
+  const placed = windowRows === undefined;
+  const plain = plainChunkSpec(metadata, group, column, windowRows ?? pages.full.rows);
+  const slab = pool.allocate(plain.byteLength);
+  pool.u8.set(file.subarray(plain.fileOffset, plain.fileOffset + plain.byteLength), slab);
+  const room = pool.allocate(pages.length + 2 * WINDOW_SLACK_BYTES);
+  pool.u8.fill(0x55, room, room + pages.length + 2 * WINDOW_SLACK_BYTES);
+  const address = room + WINDOW_SLACK_BYTES;
   const image = new ChunkImage(pool, kernels, pages, address);
+  const { places } = image;
+  const spec = placed && places !== undefined ? { ...plain, place: places } : plain;
   const decoder = new ChunkDecoder(environment, spec);
-  decoder.input.add({ address: slab, start: 0, end: spec.byteLength });
-  decoder.input.arrived = spec.byteLength;
+  decoder.input.add({ address: slab, start: 0, end: plain.byteLength });
+  decoder.input.arrived = plain.byteLength;
   for (let result = decoder.step(); result !== 'end'; result = decoder.step()) {
     assert.equal(result, 'segment');
     const segment = decoder.takeSegment();
@@ -75,7 +81,21 @@ function decodeImage(
   decoder.close();
   assert.ok(image.isComplete);
   const bytes = pool.u8.slice(address, address + pages.length);
-  pool.free(address, pages.length);
-  pool.free(slab, spec.byteLength);
+  // nothing but the chunk's own bytes was written for good
+  const [before, after] = [
+    pool.u8.slice(room, address),
+    pool.u8.slice(address + pages.length, address + pages.length + 64),
+  ];
+  assert.ok(
+    before.every((byte) => byte === 0x55),
+    'before the image',
+  );
+  if (!placed)
+    assert.ok(
+      after.every((byte) => byte === 0x55),
+      'after the image',
+    );
+  pool.free(room, pages.length + 2 * WINDOW_SLACK_BYTES);
+  pool.free(slab, plain.byteLength);
   return bytes;
 }
