@@ -9,6 +9,7 @@ import { benchDecode } from './decode.ts';
 import { benchFooter } from './footer.ts';
 import { benchMemory } from './memory.ts';
 import { benchMount } from './mount.ts';
+import { benchMountRaw } from './mount-raw.ts';
 import { type BenchOptions, type BenchResult, formatTable } from './result.ts';
 import { benchScan } from './scan.ts';
 import { benchServe } from './serve.ts';
@@ -20,6 +21,7 @@ const BENCHMARKS: Readonly<Record<string, (options: BenchOptions) => Promise<Ben
   memory: benchMemory,
   footer: benchFooter,
   mount: benchMount,
+  'mount-raw': benchMountRaw,
   cache: benchCache,
 };
 
@@ -48,6 +50,7 @@ const TARGETS: Readonly<Record<string, readonly [direction: 'least' | 'most', va
   'duckdb.cold.cpu.max': ['most', 0.65],
   'duckdb.cold.wall.max': ['most', 1.25],
   'duckdb.strings.wall.max': ['most', 1.1],
+  'socket.sequential': ['least', 0.6],
 };
 
 const USAGE = `usage: npm run bench -- <${Object.keys(BENCHMARKS).join('|')}|all> [--small] [--json] [--rows n]`;

@@ -158,7 +158,7 @@ export function formatBytes(bytes: number): string {
   let value = bytes;
   for (const unit of ['B', 'KiB', 'MiB', 'GiB', 'TiB']) {
     if (value < 1024 || unit === 'TiB')
-      return `${unit === 'B' ? value : String(Number(value.toFixed(value < 10 ? 2 : 1)))} ${unit}`;
+      return `${unit === 'B' ? Math.round(value) : String(Number(value.toFixed(value < 10 ? 2 : 1)))} ${unit}`;
     value /= 1024;
   }
   return `${bytes} B`;

@@ -21,6 +21,12 @@ interface PartState {
   released: { readonly used: number; readonly reason: WasteReason } | undefined;
 }
 
+/** The slab of a request, whose bytes are at its end. */
+interface Slab {
+  readonly address: number;
+  readonly bytes: number;
+}
+
 export class RangeFetch {
   /** Address of the byte at `start`. */
   readonly address: number;
@@ -29,6 +35,7 @@ export class RangeFetch {
   /** Settles when the transport is done with the slab; undefined on success, else what went wrong. */
   readonly done: Promise<Error | undefined>;
   readonly #pool: Pool;
+  readonly #slab: Slab;
   readonly #ledger: ByteLedger;
   readonly #parts: Map<FetchPart, PartState>;
   readonly #onFreed: () => void;
@@ -41,20 +48,21 @@ export class RangeFetch {
     pool: Pool,
     ledger: ByteLedger,
     range: { start: number; end: number },
-    address: number,
+    slab: Slab,
     parts: readonly FetchPart[],
     read: (into: Uint8Array, onArrived: (bytes: number) => void) => Promise<void>,
     onFreed: () => void,
   ) {
     this.#pool = pool;
+    this.#slab = slab;
     this.#ledger = ledger;
     this.#onFreed = onFreed;
     this.start = range.start;
     this.end = range.end;
-    this.address = address;
+    this.address = slab.address + slab.bytes - (range.end - range.start);
     this.#parts = new Map(parts.map((part) => [part, { landed: 0, released: undefined }]));
     this.#unreleased = parts.length;
-    const into = pool.u8.subarray(address, address + (range.end - range.start));
+    const into = pool.u8.subarray(this.address, slab.address + slab.bytes);
     this.done = read(into, (bytes) => this.#arrive(bytes)).then(
       () => {
         this.#arrive(this.end - this.start);
@@ -78,13 +86,16 @@ export class RangeFetch {
     parts: readonly FetchPart[];
     signal: AbortSignal;
     onFreed: () => void;
+    /** A power of two, of which the address is to be as far from a multiple as the byte is in its file. */
+    alignment?: number;
   }): RangeFetch | undefined {
-    const { pool, transport, file, range, signal } = options;
-    const address = pool.allocate(range.end - range.start);
+    const { pool, transport, file, range, signal, alignment = 1 } = options;
+    const bytes = (range.start % alignment) + range.end - range.start;
+    const address = pool.allocate(bytes);
     if (address === 0) return undefined;
     const read = (into: Uint8Array, onArrived: (bytes: number) => void): Promise<void> =>
       transport.read(file, range.start, into, { signal, onArrived });
-    return new RangeFetch(pool, options.ledger, range, address, options.parts, read, options.onFreed);
+    return new RangeFetch(pool, options.ledger, range, { address, bytes }, options.parts, read, options.onFreed);
   }
 
   get isSettled(): boolean {
@@ -130,7 +141,7 @@ export class RangeFetch {
       this.#ledger.wasted[this.#failed && reason === 'speculation' ? 'cancelled' : reason] += landed - consumed;
     }
     this.#ledger.wasted.gap += this.#landed - inParts;
-    this.#pool.free(this.address, this.end - this.start);
+    this.#pool.free(this.#slab.address, this.#slab.bytes);
     this.#onFreed();
   }
 }

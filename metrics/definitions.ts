@@ -171,7 +171,7 @@ export const METRICS = {
   prefetchDepth: client.gauge(
     'qanat_prefetch_depth',
     'count',
-    'Row groups that open scans keep in flight at most, the one being read included; the largest of the scans.',
+    'Row groups that open scans keep in flight at most, the one being read included; the largest of the scans, or that of a mount.',
   ),
   prefetchInFlight: client.gauge('qanat_prefetch_row_groups_in_flight', 'count', 'Row groups in flight.'),
   prefetchRowGroups: client.counter(

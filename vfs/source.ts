@@ -199,8 +199,9 @@ export class Source {
     if (looksLikeServer(this.location)) {
       return new FetchError('NOT_FOUND', `${message}; a server is written rdma://${text}`);
     }
-    const old = names.length === 0 && scheme === 'rdma';
-    return new FetchError('NOT_FOUND', old ? `${message} (a server serves what it published last)` : message);
+    if (names.length > 0 || scheme !== 'rdma') return new FetchError('NOT_FOUND', message);
+    const others = isParquetPath(glob.pattern) ? '' : ', and only Parquet files unless it has --all';
+    return new FetchError('NOT_FOUND', `${message} (a server serves what it published last${others})`);
   }
 
   /** What there is instead. */
@@ -278,8 +279,9 @@ function inDeeperFolders(pattern: string): { pattern: string; end: string } | un
 }
 
 /** The URL of the folder that the location's glob starts in. */
-function folderUrl({ scheme, authority, pack, glob }: Location): string {
+function folderUrl({ scheme, authority, pack, query = '', glob }: Location): string {
   // a "!" of a name is not the one behind a packed file
   const encode = (path: string): string => path.split('/').map(encodeURIComponent).join('/').replaceAll('!', '%21');
-  return `${scheme}://${authority}/${pack === undefined ? '' : `${encode(pack)}!/`}${encode(glob.prefix)}`;
+  const within = encode(glob.prefix);
+  return `${scheme}://${authority}/${pack === undefined ? within + query : `${encode(pack)}${query}!/${within}`}`;
 }

@@ -1,11 +1,14 @@
 /** Medians, means, the turning order of runs, and tables. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { alternate, formatTable, geometricMean, median } from '../result.ts';
+import { alternate, formatTable, geometricMean, median, quantile } from '../result.ts';
 
 test('medians and means', () => {
   assert.equal(median([9, 1, 5]), 5);
   assert.equal(median([4, 1, 2, 9]), 3);
+  assert.equal(quantile([3, 1, 2, 4], 0.5), 2);
+  assert.equal(quantile([3, 1, 2, 4], 0.99), 4);
+  assert.equal(quantile([7], 0), 7);
   assert.ok(Math.abs(geometricMean([2, 8]) - 4) < 1e-12);
 });
 

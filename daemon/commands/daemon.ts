@@ -103,6 +103,7 @@ async function announce(
     http,
     ...(metrics === undefined ? {} : { metrics }),
     sources: [...sources.keys()],
+    pid: process.pid,
   });
   await tellState(log, 'ready', `scans on ${http}`);
 }

@@ -4,11 +4,21 @@
  * problems. Nothing of the file takes effect unless all of it is valid.
  */
 import { open } from 'node:fs/promises';
-import { type Document, isMap, isScalar, LineCounter, type Node, parseDocument, visit } from 'yaml';
+import {
+  type Document,
+  isCollection,
+  isMap,
+  isPair,
+  isScalar,
+  LineCounter,
+  type Node,
+  parseDocument,
+  visit,
+} from 'yaml';
 import { formatBytes } from '../argument.ts';
 import { CommandError } from '../errors.ts';
 import { redact } from '../secrets.ts';
-import { CONFIG_BYTES_MAX, SOURCES_MAX, YAML_ALIASES_MAX } from './limits.ts';
+import { CONFIG_BYTES_MAX, PROBLEMS_MAX, SOURCES_MAX, YAML_ALIASES_MAX } from './limits.ts';
 import { nearest } from './nearest.ts';
 import {
   configSchema,
@@ -75,20 +85,32 @@ export async function readConfigText(path: string): Promise<string> {
 /** The values of a text, or all that is wrong with it. */
 export function parseConfig(text: string, path: string): ConfigFile | readonly Problem[] {
   const lines = new LineCounter();
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, logLevel: 'error' });
+  // its own look for keys that are given twice compares each with each
+  const options = { lineCounter: lines, prettyErrors: false, logLevel: 'error', uniqueKeys: false } as const;
+  const document = parseDocument(text, options);
   const placeAt = (offset: number): Place => {
     const { line, col } = lines.linePos(offset);
     return { line, column: col };
   };
   const faults = [...document.errors, ...document.warnings];
   if (faults.length > 0) {
-    return faults.map(({ message, pos }) => ({
+    const told = faults.map(({ message, pos }) => ({
       path: '',
       message: `not valid YAML: ${redact(message)}`,
       place: placeAt(pos[0]),
     }));
+    return bounded(told);
   }
   const root = document.contents;
+  const twice = keysGivenTwice(root);
+  if (twice.length > 0) {
+    const told = twice.map((at) => ({
+      path: '',
+      message: 'not valid YAML: Map keys must be unique',
+      place: placeAt(at),
+    }));
+    return bounded(told.sort(byPlace));
+  }
   const positions: Positions = { root, placeAt };
   let value: unknown;
   try {
@@ -100,9 +122,35 @@ export function parseConfig(text: string, path: string): ConfigFile | readonly P
   }
   const problems = sourceProblems(value, positions);
   const checked = configSchema.safeParse(value);
-  if (!checked.success) problems.push(...checked.error.issues.flatMap((issue) => problemsOf(issue, positions)));
-  if (problems.length > 0 || !checked.success) return problems.sort(byPlace);
+  if (!checked.success) {
+    for (const issue of checked.error.issues.slice(0, PROBLEMS_MAX)) problems.push(...problemsOf(issue, positions));
+  }
+  if (problems.length > 0 || !checked.success) return bounded(problems.sort(byPlace));
   return { path, values: checked.data, placeOf: (at) => placeOf(positions, at)?.place };
+}
+
+function bounded(problems: readonly Problem[]): readonly Problem[] {
+  return problems.slice(0, PROBLEMS_MAX);
+}
+
+/** Where keys stand that their map has already. Without recursion: a file may be as deep as it is long. */
+function keysGivenTwice(root: Node | null): number[] {
+  const found: number[] = [];
+  const rest: unknown[] = [root];
+  while (rest.length > 0) {
+    const node = rest.pop();
+    if (isPair(node)) rest.push(node.key, node.value);
+    if (!isCollection(node)) continue;
+    const keys = new Set<string>();
+    for (const item of node.items) {
+      rest.push(item);
+      if (!isMap(node) || !isPair(item) || !isScalar(item.key)) continue;
+      const key = String(item.key.value);
+      if (keys.has(key)) found.push(rangeStart(item.key) ?? 0);
+      keys.add(key);
+    }
+  }
+  return found;
 }
 
 /** Where the first alias of something that there is not stands. */
@@ -133,6 +181,7 @@ function sourceProblems(value: unknown, positions: Positions): Problem[] {
   const names = Object.keys(sources);
   const problems = names
     .filter((name) => !SOURCE_NAME.test(name))
+    .slice(0, PROBLEMS_MAX)
     .map((name) => problem(positions, ['sources', name], `not a name for a source: ${SOURCE_NAME_RULE}`, true));
   if (names.length > SOURCES_MAX) {
     problems.push(problem(positions, ['sources'], `expected at most ${SOURCES_MAX} sources, found ${names.length}`));
@@ -142,7 +191,9 @@ function sourceProblems(value: unknown, positions: Positions): Problem[] {
 
 function problemsOf(issue: SchemaIssue, positions: Positions): Problem[] {
   if (issue.code === 'unrecognized_keys') {
-    return issue.keys.map((key) => problem(positions, [...issue.path, key], unknownKey(issue.path, key), true));
+    return issue.keys
+      .slice(0, PROBLEMS_MAX)
+      .map((key) => problem(positions, [...issue.path, key], unknownKey(issue.path, key), true));
   }
   return [problem(positions, issue.path, issue.message)];
 }

@@ -15,5 +15,8 @@ export const SOURCE_NAME_CHARACTERS_MAX = 64;
 /** Characters of a value that a problem quotes. */
 export const FOUND_CHARACTERS_SHOWN = 60;
 
+/** Mistakes of a file or a request that are looked at one by one: nobody corrects more at a time. */
+export const PROBLEMS_MAX = 100;
+
 /** Problems of a file that are told: who has more starts at the top. */
 export const PROBLEMS_SHOWN_MAX = 20;

@@ -1,6 +1,7 @@
 /** The body of POST /v1/scan: what a client may ask for, by the names that the library's `scan` has. */
 import { z } from 'zod';
 import { PREFETCH_DEPTH_MAX, REQUEST_BYTES_MAX } from '../../fetcher/index.ts';
+import { PROBLEMS_MAX } from '../config/limits.ts';
 import { nearest } from '../config/nearest.ts';
 import { mismatch } from '../config/setting.ts';
 import { redact } from '../secrets.ts';
@@ -61,7 +62,7 @@ export function parseScanBody(bytes: Uint8Array): ScanBody {
   }
   const checked = schema.safeParse(value);
   if (checked.success) return checked.data;
-  const problems = checked.error.issues.flatMap(problemsOf);
+  const problems = checked.error.issues.slice(0, PROBLEMS_MAX).flatMap(problemsOf).slice(0, PROBLEMS_MAX);
   const [first] = problems;
   const more = problems.length > 1 ? ` (and ${problems.length - 1} more)` : '';
   throw new HttpError('REQUEST', `${first!.path === '' ? '' : `${first!.path}: `}${first!.message}${more}`, {
@@ -72,7 +73,7 @@ export function parseScanBody(bytes: Uint8Array): ScanBody {
 function problemsOf(issue: z.core.$ZodIssue): RequestProblem[] {
   const path = issue.path.map(String).join('.');
   if (issue.code !== 'unrecognized_keys') return [{ path, message: issue.message }];
-  return issue.keys.map((key) => {
+  return issue.keys.slice(0, PROBLEMS_MAX).map((key) => {
     const meant = nearest(key, Object.keys(shape));
     const message = meant === undefined ? `expected one of ${Object.keys(shape).join(', ')}` : `did you mean ${meant}?`;
     return { path: key.slice(0, 80), message: `unknown name; ${message}` };

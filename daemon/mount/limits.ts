@@ -24,6 +24,9 @@ export const DEPTH_LOOK_MS = 500;
 /** Reads in that time without which nothing can be said of the depth. */
 export const DEPTH_READS_MIN = 8;
 
+/** Stall times after which a request of the kernel gets ETIMEDOUT, where that is longer than usual: stalls are tried again. */
+export const ANSWER_STALLS = 4;
+
 /** Milliseconds for a mount that has begun to answer its first question. */
 export const ANSWER_MS = 10_000;
 

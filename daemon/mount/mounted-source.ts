@@ -5,12 +5,19 @@
 import { Pool } from '../../decode/index.ts';
 import { DiskCache, FetchError } from '../../fetcher/index.ts';
 import { type RecordedSample, SampleRecorder } from '../../metrics/index.ts';
-import { loadLibc, type MountedTree, mountTree, type TreeFile, type Unmounted } from '../../vfs/fuse/index.ts';
+import {
+  loadLibc,
+  type MountedTree,
+  mountTree,
+  REQUEST_ANSWER_MS,
+  type TreeFile,
+  type Unmounted,
+} from '../../vfs/fuse/index.ts';
 import { MountError, openSource, type Source } from '../../vfs/index.ts';
 import type { Log } from '../log.ts';
 import { ClientMetrics } from '../scan/client-metrics.ts';
 import { ScanEngine } from '../scan/engine.ts';
-import { LOCAL_LOOK_MS, PRESENT_BYTES, SERVER_LOOK_MS } from './limits.ts';
+import { ANSWER_STALLS, LOCAL_LOOK_MS, PRESENT_BYTES, SERVER_LOOK_MS } from './limits.ts';
 import { MountContents } from './mount-contents.ts';
 import { type MountParts, mountCollector, reportOf } from './mount-figures.ts';
 import type { MountEnd, MountFacts, MountSettings } from './mount-messages.ts';
@@ -122,6 +129,7 @@ export class MountedSource {
       contents: contents.contentOf,
       ...(allowOther === undefined ? {} : { allowOther }),
       onProblem: (text) => log.warn({}, text),
+      answerMs: Math.max(REQUEST_ANSWER_MS, ANSWER_STALLS * (settings.stallMs ?? 0)),
       beforeClose: async () => {
         contents.pusher?.close();
         await pushThread?.idle();

@@ -177,6 +177,14 @@ describe('before the first byte an error has a status, a code and a message', ()
     );
   });
 
+  test('of a request of nothing but mistakes a hundred are told', async () => {
+    const names = Array.from({ length: 60_000 }, (_, k) => [`k${k}`, 1]);
+    const unknown = await api.refusal(Object.fromEntries(names));
+    assert.equal(unknown.problems!.length, 100);
+    const columns = await api.refusal({ source: 'a', columns: names.map(([, one]) => one) });
+    assert.equal(columns.problems!.length, 100);
+  });
+
   test('secrets of a request do not come back', async () => {
     await using open = await TestApi.start({}, { allowLocations: true });
     const { message, status } = await open.refusal({ location: 'rdma://me:hunter2@host/x' });

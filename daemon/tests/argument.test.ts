@@ -84,6 +84,7 @@ test('sizes and counts for people', () => {
   );
   assert.equal(formatBytes(0), '0 B');
   assert.equal(formatBytes(1023), '1023 B');
+  assert.equal(formatBytes(117.48666434262113), '117 B');
   assert.equal(formatBytes(512 * 2 ** 20), '512 MiB');
   assert.equal(formatBytes(1.25 * 2 ** 30), '1.25 GiB');
 });

@@ -110,6 +110,24 @@ describe('a file with a mistake is told where, what was found and what was expec
     assert.match(problem!.message, /alias/i);
   });
 
+  test('of a file of nothing but mistakes, a hundred are told, in time that grows with its length only', () => {
+    const lines = (count: number, line: (k: number) => string): string =>
+      Array.from({ length: count }, (_, k) => line(k)).join('');
+    // each with each would take minutes
+    const count = 20_000;
+    assert.equal(problemsOf(lines(count, (k) => `k${k}: 1\n`)).length, 100);
+    assert.equal(problemsOf(`sources:\n${lines(count, (k) => `  _${k}: 1\n`)}`).length, 100);
+    assert.equal(problemsOf(lines(count, (k) => `k${k % 1000}: 1\n`)).length, 100);
+    const twice = problemsOf('sources: {a: [{b: {c: 1, d: 2, c: 3}}]}\n? [{e: 1, "e": 2}]\n: 1\n');
+    assert.deepEqual(
+      twice.map(({ place }) => place),
+      [
+        { line: 1, column: 32 },
+        { line: 2, column: 11 },
+      ],
+    );
+  });
+
   test('secrets in a location are not told', () => {
     const [problem] = problemsOf('sources:\n  a: https://me:hunter2@host/x?X-Amz-Signature=abcdef\n');
     assert.doesNotMatch(problem!.message, /hunter2|abcdef|me:/);

@@ -27,7 +27,7 @@ const ADDRESSES = 'listen: 127.0.0.1:0\nmetrics: 127.0.0.1:0\nmemory: 32MiB\ndec
 
 class Daemon {
   readonly child: ChildProcess;
-  readonly ready: { readonly http: string; readonly metrics: string; readonly sources: string[] };
+  readonly ready: { readonly http: string; readonly metrics: string; readonly sources: string[]; readonly pid: number };
   readonly #errors: () => string;
 
   private constructor(child: ChildProcess, ready: string, errors: () => string) {
@@ -100,6 +100,7 @@ test('scans, metrics and readiness of a file, with a flag over a variable over i
   const daemon = await Daemon.start(args, { QANAT_MEMORY: '48MiB', QANAT_LOG_LEVEL: 'error' });
   try {
     assert.deepEqual(daemon.ready.sources, ['a', 'lake']);
+    assert.equal(daemon.ready.pid, daemon.child.pid);
     assert.equal(daemon.log(/^ready$/)[0]!.memory, '48 MiB');
     assert.equal(await daemon.rows({ source: 'a', columns: ['id'] }), 100_000);
     assert.equal(await daemon.rows({ source: 'lake', path: 'b.parquet' }), 1000);

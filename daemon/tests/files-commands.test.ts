@@ -32,8 +32,9 @@ after(async () => {
 
 describe('serve', () => {
   test('says in one line what and where, and what it skipped in its log', () => {
-    const { event, files, bytes, generation } = server.ready;
+    const { event, files, bytes, generation, pid } = server.ready;
     assert.equal(event, 'ready');
+    assert.doesNotThrow(() => process.kill(Number(pid), 0));
     assert.equal(files, 2);
     assert.equal(typeof bytes, 'number');
     assert.match(String(generation), /^[0-9a-f]{16,}$/);

@@ -46,5 +46,6 @@ for (let k = 0; k < Number(reads); k++) {
     lost++;
   }
 }
+await cache.settled();
 await cache.close();
 console.log(JSON.stringify({ ...cache.counters, lost, bytesCached: source.counters.bytesCached }));

@@ -118,6 +118,23 @@ test('a part released twice is a bug that shows', () => {
   assert.throws(() => fetch.release(parts[0]!, 10, 'speculation'), /twice/);
 });
 
+test('a request is as far from a border as it is in its file where that is asked for', async () => {
+  const pool = Pool.create(16 << 20);
+  const transport = new ManualTransport();
+  const part: FetchPart = { start: 4100, end: 70_000, arrived: () => {} };
+  const fetch = RangeFetch.start({
+    ...{ pool, ledger: newLedger(), transport, file: FILE, range: part, parts: [part] },
+    ...{ signal: new AbortController().signal, onFreed: () => {}, alignment: 4096 },
+  })!;
+  assert.equal(fetch.address % 4096, 4);
+  assert.equal(transport.into!.byteOffset, fetch.address);
+  assert.equal(transport.into!.byteLength, 65_900);
+  transport.finish();
+  await fetch.done;
+  fetch.release(part, 65_900, 'speculation');
+  assert.equal(pool.usedBytes, 0);
+});
+
 test('a request that does not fit in the pool is not begun', () => {
   const pool = Pool.create(8 << 20);
   const transport = new ManualTransport();

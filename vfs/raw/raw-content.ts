@@ -2,7 +2,8 @@
  * The raw view of one version of a file: exact bytes, fetched as somebody who knows Parquet would. A read inside a
  * column chunk fetches on in that chunk and begins the same column of the next row groups, whatever engine reads and
  * however it interleaves its columns: the cursors are the version's, one for each chunk, not a handle's. Other bytes
- * (no Parquet, footers that can't be read) get sequential read-ahead.
+ * (no Parquet, footers that can't be read) get sequential read-ahead, and so does who copies a Parquet file: a handle
+ * that has read a whole row group byte for byte will read the next one so too.
  */
 
 import type { FileContent, Opening, ReadDone, RequestSignal } from '../fuse/content.ts';
@@ -25,10 +26,21 @@ interface Cursor {
   readonly ahead: Map<number, number>;
 }
 
+/** Bytes that a handle has read one after the other. */
+interface Run {
+  readonly start: number;
+  /** Behind the last byte of the last read, and of all. */
+  next: number;
+  end: number;
+  bytes: number;
+  /** Bytes that are to be fetched ahead of it. */
+  ahead: number;
+}
+
 export class RawContent implements FileContent {
   readonly #options: RawContentOptions;
   readonly #cursors = new Map<number, Cursor>();
-  readonly #sequences = new Map<number, { next: number; bytes: number }>();
+  readonly #runs = new Map<number, Run>();
   #stored: StoredFile | undefined;
   #opening: Promise<StoredFile> | undefined;
   #closed = false;
@@ -52,7 +64,7 @@ export class RawContent implements FileContent {
   }
 
   released(handle: number): void {
-    this.#sequences.delete(handle);
+    this.#runs.delete(handle);
   }
 
   close(): void {
@@ -96,10 +108,29 @@ export class RawContent implements FileContent {
 
   #fetchAhead(stored: StoredFile, offset: number, length: number, handle: number): void {
     const { units } = stored;
-    const unit = units.find(offset + length - 1);
+    const end = offset + length;
+    const run = this.#runOf(handle, offset, end);
+    const unit = units.find(end - 1);
     const chunk = units.chunkOf(unit);
-    if (chunk === undefined) this.#readSequence(stored, offset, length, handle);
+    const isWhole = run.bytes >= run.end - run.start;
+    if (chunk === undefined || (isWhole && run.bytes >= units.groupBytes(chunk.group))) this.#readOn(stored, run);
     else this.#followColumn(stored, chunk, unit);
+  }
+
+  /** The run that a read goes on with, or begins; what is to come ahead of it doubles while it goes on. */
+  #runOf(handle: number, offset: number, end: number): Run {
+    const known = this.#runs.get(handle);
+    // the kernel's own read-ahead comes in pieces that may overtake each other
+    if (known !== undefined && Math.abs(offset - known.next) <= UNIT_BYTES) {
+      known.next = end;
+      known.end = Math.max(known.end, end);
+      known.bytes += end - offset;
+      known.ahead = Math.min(2 * Math.max(known.ahead, READ_AHEAD_BYTES_MIN), READ_AHEAD_BYTES_MAX);
+      return known;
+    }
+    const run = { start: offset, next: end, end, bytes: end - offset, ahead: offset === 0 ? READ_AHEAD_BYTES_MIN : 0 };
+    this.#runs.set(handle, run);
+    return run;
   }
 
   /** The rest of the chunk, then the same column of the next row groups: what was not asked for before. */
@@ -123,23 +154,12 @@ export class RawContent implements FileContent {
     if (wanted.length > 0) stored.prefetch(wanted);
   }
 
-  /** Read-ahead that doubles while a handle reads on where it stopped. */
-  #readSequence(stored: StoredFile, offset: number, length: number, handle: number): void {
+  #readOn(stored: StoredFile, { next, ahead }: Run): void {
     const { units } = stored;
-    const sequence = this.#sequences.get(handle);
-    const end = offset + length;
-    // the kernel's own read-ahead comes in pieces that may overtake each other
-    const isSequential = sequence !== undefined && Math.abs(offset - sequence.next) <= UNIT_BYTES;
-    const bytes = isSequential
-      ? Math.min(2 * sequence.bytes, READ_AHEAD_BYTES_MAX)
-      : offset === 0
-        ? READ_AHEAD_BYTES_MIN
-        : 0;
-    this.#sequences.set(handle, { next: end, bytes: Math.max(bytes, READ_AHEAD_BYTES_MIN) });
-    if (bytes === 0 || end >= units.length) return;
+    if (ahead === 0 || next >= units.length) return;
     const wanted: number[] = [];
-    const last = units.find(Math.min(units.length, end + bytes) - 1);
-    for (let number = units.find(end); number <= last; number++) wanted.push(number);
+    const last = units.find(Math.min(units.length, next + ahead) - 1);
+    for (let number = units.find(next); number <= last; number++) wanted.push(number);
     stored.prefetch(wanted);
   }
 }

@@ -27,6 +27,8 @@ export class FileUnits {
   /** Starts of spans, for the search. */
   readonly #starts: Float64Array;
   readonly #byChunk: ReadonlyMap<string, Span>;
+  /** Bytes of the chunks of each row group. */
+  readonly #groupBytes: Float64Array;
 
   private constructor(length: number, rowGroups: number, chunks: readonly (Range & { chunk: ChunkPlace })[]) {
     this.length = length;
@@ -49,6 +51,8 @@ export class FileUnits {
     this.#spans = spans;
     this.#starts = Float64Array.from(spans, (span) => span.start);
     this.#byChunk = new Map(spans.flatMap((span) => (span.chunk === undefined ? [] : [[key(span.chunk), span]])));
+    this.#groupBytes = new Float64Array(rowGroups);
+    for (const { chunk, start, end } of spans) if (chunk !== undefined) this.#groupBytes[chunk.group]! += end - start;
   }
 
   /** Blocks without meaning. */
@@ -92,6 +96,11 @@ export class FileUnits {
     const span = this.#byChunk.get(key(chunk));
     if (span === undefined) return { start: 0, end: 0 };
     return { start: span.first, end: span.first + Math.ceil((span.end - span.start) / UNIT_BYTES) };
+  }
+
+  /** Bytes of the chunks of a row group. */
+  groupBytes(group: number): number {
+    return this.#groupBytes[group] ?? 0;
   }
 
   #spanAt(offset: number): Span {

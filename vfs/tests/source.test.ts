@@ -183,6 +183,11 @@ test('nothing there is an error that says what is', async () => {
     'NOT_FOUND',
     /no Parquet file .*nothing there begins with "c.parquet" \(a server serves what it published last\)$/,
   );
+  await refuses(
+    names(files, 'rdma://h/c.txt'),
+    'NOT_FOUND',
+    /published last, and only Parquet files unless it has --all\)$/,
+  );
   await refuses(names(files, 'rdma://h/a/x*.pq'), 'NOT_FOUND', /there is one other file, "a\/x.parquet"$/);
   await refuses(
     names(files, 'rdma://h/*.parquet'),
