@@ -279,9 +279,8 @@ function inDeeperFolders(pattern: string): { pattern: string; end: string } | un
 }
 
 /** The URL of the folder that the location's glob starts in. */
-function folderUrl({ scheme, authority, pack, query = '', glob }: Location): string {
+function folderUrl({ scheme, authority, pack, glob }: Location): string {
   // a "!" of a name is not the one behind a packed file
   const encode = (path: string): string => path.split('/').map(encodeURIComponent).join('/').replaceAll('!', '%21');
-  const within = encode(glob.prefix);
-  return `${scheme}://${authority}/${pack === undefined ? within + query : `${encode(pack)}${query}!/${within}`}`;
+  return `${scheme}://${authority}/${pack === undefined ? '' : `${encode(pack)}!/`}${encode(glob.prefix)}`;
 }
