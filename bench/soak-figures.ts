@@ -199,6 +199,7 @@ export function trafficLeft(server: Traffic, clients: readonly Traffic[]): Traff
 function fetchText(url: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const asked = get(url, { agent: false, timeout: ANSWER_MS }, (response) => {
+      if (response.statusCode !== 200) reject(new Error(`${url}: ${response.statusCode}`));
       let text = '';
       response.setEncoding('utf8');
       response.on('data', (part: string) => {

@@ -24,7 +24,7 @@ const LOOK_MS = 150;
  * Milliseconds for which a client may go on listing a generation that was replaced: until it gets to read that there is
  * a new one, which takes as long as it is frozen, or waits for the processor.
  */
-const NOTICE_MS = 5_000;
+const NOTICE_MS = 15_000;
 
 interface Period {
   readonly version: number;

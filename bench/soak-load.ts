@@ -20,6 +20,8 @@ export interface LoadOptions {
   readonly rdma: string;
   /** Milliseconds between two rewritings. */
   readonly rewriteMs: number;
+  /** Publishes now and then before the watch does. */
+  readonly hangsUp: boolean;
   /** Milliseconds between two batches of the slow reader. */
   readonly slowMs: number;
   readonly memoryBytes: number;
@@ -168,12 +170,12 @@ export class SoakLoad {
   }
 
   async #rewriteLoop(): Promise<void> {
-    const { random, rewriteMs } = this.#options;
+    const { random, rewriteMs, hangsUp } = this.#options;
     while (this.#isOn) {
       const files = new Set(Array.from({ length: 1 + random(3) }, () => random(SoakLake.moving)));
       const published = this.#lake.publications;
       await this.#lake.rewrite([...files]);
-      if (random(4) === 0) this.#server.process.child.kill('SIGHUP');
+      if (hangsUp && random(4) === 0) this.#server.process.child.kill('SIGHUP');
       if (!(await this.#within(PUBLISHED_MS, () => this.#lake.publications > published))) {
         this.#watch.complain(`what was rewritten was not published in ${PUBLISHED_MS} ms`);
       }

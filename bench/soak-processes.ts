@@ -63,7 +63,8 @@ export class SoakProcess {
   async stop(): Promise<void> {
     if (!this.isRunning) return;
     this.#isExpectedToEnd = true;
-    const ended = once(this.child, 'exit');
+    // not its exit: then there may be lines of its log to come
+    const ended = once(this.child, 'close');
     this.child.kill('SIGTERM');
     const [code] = (await ended) as [number | null];
     if (code !== 0) throw new Error(`${this.name} ended with ${code}: ${this.#lines.join('\n')}`);

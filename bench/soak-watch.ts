@@ -16,8 +16,12 @@ import type { SoakProcess } from './soak-processes.ts';
 
 /** Milliseconds between two scrapes. */
 const SCRAPE_MS = 1_000;
+/** Attempts of one scrape: where this process has to wait for the processor it may be too late with its request. */
+const ATTEMPTS = 3;
 /** Milliseconds to come to rest: reads that were given up, connections that are being closed. */
 const REST_MS = 15_000;
+/** Descriptors: Prometheus's connection, and one that is being closed. */
+const DESCRIPTORS_MORE_MAX = 2;
 /** Complaints that are kept, and those of one kind, which differ by their numbers only. */
 const COMPLAINTS_MAX = 50;
 const COMPLAINTS_ALIKE_MAX = 3;
@@ -133,7 +137,7 @@ export class SoakWatch {
         await Promise.all(this.all.filter(({ isFrozen }) => !isFrozen).map((one) => this.scrape(one)));
         await sleep(SCRAPE_MS);
       }
-    })();
+    })().catch((error: Error) => this.complain(`the watch has ended: ${error.stack}`));
   }
 
   async end(): Promise<void> {
@@ -149,15 +153,19 @@ export class SoakWatch {
   }
 
   async #scrape(watched: Watched): Promise<void> {
-    let scrape: Scrape;
-    try {
-      scrape = await Scrape.of(watched.side, watched.address);
-    } catch (error) {
-      const isKnown = this.#clients.get(watched.name) === watched || watched === this.server;
-      if (isKnown && !watched.isFrozen && !this.#isOver) {
-        this.complain(`${watched.name} is not scraped: ${watched.process.unexpectedEnd ?? (error as Error).message}`);
+    const isWatched = (): boolean =>
+      !this.#isOver && !watched.isFrozen && (this.#clients.get(watched.name) === watched || watched === this.server);
+    let scrape: Scrape | undefined;
+    for (let left = ATTEMPTS; scrape === undefined; left--) {
+      try {
+        scrape = await Scrape.of(watched.side, watched.address);
+      } catch (error) {
+        if (!isWatched()) return;
+        if (left > 1) continue;
+        const reason = watched.process.unexpectedEnd ?? (error as Error).message;
+        this.complain(`${watched.name} is not scraped: ${reason}`);
+        return;
       }
-      return;
     }
     for (const contradiction of scrape.contradictions) this.complain(`${watched.name}: ${contradiction}`);
     for (const fallen of watched.last === undefined ? [] : scrape.fallenSince(watched.last)) {
@@ -197,9 +205,14 @@ export class SoakWatch {
   #unrest(): string | undefined {
     for (const { name, last, first } of this.all) {
       if (last!.unrest !== undefined) return `${name}: ${last!.unrest}`;
-      const { poolBytes } = last!.holdings;
-      const empty = first!.holdings.poolBytes;
-      if (poolBytes !== empty) return `${name}: ${poolBytes} bytes of the pool are in use, ${empty} at the start`;
+      const { poolBytes, descriptors } = last!.holdings;
+      const start = first!.holdings;
+      if (poolBytes !== start.poolBytes) {
+        return `${name}: ${poolBytes} bytes of the pool are in use, ${start.poolBytes} at the start`;
+      }
+      if (descriptors > start.descriptors + DESCRIPTORS_MORE_MAX) {
+        return `${name}: ${descriptors} descriptors, ${start.descriptors} at the start`;
+      }
     }
     const pairs = this.server.last!.holdings.queuePairs;
     const known = this.clients.reduce((sum, { last }) => sum + last!.holdings.queuePairs, 0);
