@@ -39,3 +39,12 @@ export const DECODED_CHUNK_SHARE = 0.125;
 
 /** Rows of a piece that a decoder gives out for the decoded view, at most: a row group of DuckDB's in one. */
 export const BATCH_ROWS = 128 * 1024;
+
+/** Share of the memory that one request may take. */
+export const REQUEST_SHARE = 0.125;
+
+/** Milliseconds between looks at who waits for memory, besides those when some comes back. */
+export const SHORTAGE_LOOK_MS = 100;
+
+/** Milliseconds without news of a running decoder after which it counts as one that waits for bytes that find no room. */
+export const DECODER_QUIET_MS = 1000;

@@ -1,6 +1,6 @@
 /** Decoding in the caller's thread, behind the seam that decoder threads are behind: steps at the next microtask. */
 import { ChunkDecoder, type ChunkSpec, type DecodeEnvironment } from '../../decode/index.ts';
-import type { ChunkDecoding, DecodeFlow, DecodeFlowEvents } from '../decoded/decoded-chunk.ts';
+import type { ChunkDecoding, DecodeFlow, DecodeFlowEvents } from '../decoded/chunk-decoding.ts';
 
 export class InlineDecoding implements ChunkDecoding {
   readonly count: number;
