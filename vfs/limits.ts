@@ -36,3 +36,12 @@ export const DECODE_UNITS_AHEAD = 3;
 
 /** Share of the memory that one decoded chunk may take: larger ones pass through undecoded. */
 export const DECODED_CHUNK_SHARE = 0.125;
+
+/** Share of the memory that one request may take. */
+export const REQUEST_SHARE = 0.125;
+
+/** Milliseconds between looks at who waits for memory, besides those when some comes back. */
+export const SHORTAGE_LOOK_MS = 100;
+
+/** Milliseconds without news of a running decoder after which it counts as one that waits for bytes that find no room. */
+export const DECODER_QUIET_MS = 1000;

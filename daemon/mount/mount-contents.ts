@@ -57,7 +57,6 @@ export class MountContents {
         this.fetchSeconds.observe(milliseconds / 1000);
         this.fetchBytes.observe(bytes);
       },
-      makeRoom: () => this.chunks?.giveUpOne() ?? false,
     });
     this.depth = new PrefetchDepth(prefetchDepth, () => this.#totals(), onDepth);
     if (engine === undefined) return;
@@ -65,8 +64,7 @@ export class MountContents {
       pool,
       kernels: loadKernels(pool.memory),
       decoding: engine.streams,
-      makeRoom: () => this.store.giveUpOne(),
-      onFreed: () => this.store.roomAgain(),
+      turns: this.store.turns,
     });
     this.pusher = new CachePusher({
       u8: pool.u8,

@@ -12,6 +12,7 @@ import {
   LINE_BYTES,
   type Pool,
   type Segment,
+  type WindowPlaces,
 } from '../../decode/index.ts';
 import { DECODER_OLD_MEBIBYTES, DECODER_YOUNG_MEBIBYTES } from '../limits.ts';
 import { type ControlBlock, type DecoderBounds, readControlBlock } from './control-block.ts';
@@ -46,7 +47,7 @@ interface Stream {
 
 export class Flow {
   readonly id: number;
-  readonly spec: ChunkSpec;
+  spec: ChunkSpec;
   readonly events: FlowEvents;
   busyMs = 0;
   stream: Stream | undefined;
@@ -64,6 +65,11 @@ export class Flow {
     this.spec = spec;
     this.mark = mark;
     this.events = events;
+  }
+
+  /** Before the first run: where the values of its windows go. */
+  place(places: WindowPlaces): void {
+    this.spec = { ...this.spec, place: places };
   }
 
   /** The next piece of the chunk, whose bytes are on their way. */

@@ -116,7 +116,8 @@ describe('--cache-dir', () => {
       assert.equal(code, 0, errors);
       reports.push(JSON.parse(errors.split('\n').find((line) => line.includes('"mountedMs"'))!) as MountReport);
     }
-    assert.ok(reports[0]!.bytes.cached < 65_536);
+    // the footer may be there by the time that the end of the file is read
+    assert.ok(reports[0]!.bytes.cached <= 65_536);
     assert.ok(reports[1]!.bytes.cached >= readFileSync(lake.path('served/numbers.parquet')).length);
     assert.ok(reports[1]!.bytes.onWire < 2000);
     assert.equal(reports[1]!.bytes.undecided, 0);

@@ -5,20 +5,25 @@
  * never leaves; of the others those that have been read through go first, then the least recently used.
  */
 import { AHEAD_SHARE } from '../limits.ts';
-import type { ChunkKeeper, ChunkStoreOptions, DecodedChunk } from './decoded-chunk.ts';
+import type { Keeper, Need } from '../raw/memory-turns.ts';
+import type { ChunkKeeper, ChunkStoreOptions } from './chunk-decoding.ts';
+import type { DecodedChunk } from './decoded-chunk.ts';
 
-export class ChunkStore implements ChunkKeeper {
+export class ChunkStore implements ChunkKeeper, Keeper {
   readonly options: ChunkStoreOptions;
   /** Chunks decoded, given up whole and again asked for, and reads by whether their pages were there. */
   readonly counts = { decoded: 0, evicted: 0, failed: 0, there: 0, late: 0, absent: 0 };
   /** Chunks in memory or on their way, the least recently used first. */
   readonly #chunks = new Set<DecodedChunk>();
   #ahead: DecodedChunk[] = [];
+  /** Chunks that wait for a flow. */
+  readonly #flowless = new Set<DecodedChunk>();
   #running = 0;
   #closed: Error | undefined;
 
   constructor(options: ChunkStoreOptions) {
     this.options = options;
+    options.turns.add(this);
   }
 
   get closedBy(): Error | undefined {
@@ -38,20 +43,14 @@ export class ChunkStore implements ChunkKeeper {
 
   /** A place for an image, at the expense of what nobody reads; 0 when there is none now. */
   allocate(bytes: number): number {
-    const { pool, makeRoom } = this.options;
+    const { pool, turns } = this.options;
     for (;;) {
       const address = pool.allocate(bytes);
-      if (address !== 0) return address;
-      if (!makeRoom() && !this.giveUpOne()) return 0;
+      if (address !== 0 || !turns.evict()) return address;
     }
   }
 
-  /** Gives up one chunk that nobody needs. */
-  giveUpOne(): boolean {
-    return this.#evict(true) || this.#evict(false);
-  }
-
-  #evict(readOnly: boolean): boolean {
+  evict(readOnly: boolean): boolean {
     for (const chunk of this.#chunks) {
       if (!chunk.isIdle || (readOnly && !chunk.isReadThrough)) continue;
       this.counts.evicted++;
@@ -61,23 +60,28 @@ export class ChunkStore implements ChunkKeeper {
     return false;
   }
 
+  isBusy(than: Need): boolean {
+    for (const chunk of this.#chunks) if (chunk.turn === than.turn ? chunk.isAtWork : !chunk.isIdle) return true;
+    return false;
+  }
+
   /** Decodes chunks that nobody waits for yet. */
   prefetch(chunks: readonly DecodedChunk[]): void {
     const waiting = new Set(this.#ahead);
     this.#ahead.push(...chunks.filter((chunk) => chunk.isAbsent && !waiting.has(chunk)));
-    this.startAhead();
+    this.#startAhead();
   }
 
-  startAhead(): void {
-    const { pool, decoding } = this.options;
-    while (this.#ahead.length > 0 && this.#running < decoding.count + 3) {
+  #startAhead(): void {
+    const { pool, decoding, turns } = this.options;
+    while (this.#ahead.length > 0 && this.#running < decoding.count + 3 && !turns.isShort) {
       const chunk = this.#ahead[0]!;
       const bytes = chunk.slabBytes + chunk.source.spec.byteLength;
       if (chunk.isAbsent && chunk.isOpen) {
-        while (pool.usedBytes + bytes > pool.capacityBytes * AHEAD_SHARE) if (!this.#evict(true)) return;
+        while (pool.usedBytes + bytes > pool.capacityBytes * AHEAD_SHARE) if (!this.evict(true)) return;
       }
       this.#ahead.shift();
-      if (chunk.isAbsent && chunk.isOpen) chunk.start();
+      chunk.startAhead();
     }
   }
 
@@ -90,27 +94,29 @@ export class ChunkStore implements ChunkKeeper {
   ended(chunk: DecodedChunk, isKept: boolean): void {
     this.#running--;
     if (!isKept) this.#chunks.delete(chunk);
+    this.options.turns.freed();
+  }
+
+  awaitFlow(chunk: DecodedChunk): void {
+    this.#flowless.add(chunk);
+  }
+
+  flowEnded(): void {
+    if (this.#flowless.size === 0) return;
     queueMicrotask(() => {
-      for (const other of this.#chunks) other.retry();
-      this.startAhead();
+      const waiting = [...this.#flowless].sort((a, b) => a.turn - b.turn);
+      this.#flowless.clear();
+      for (const chunk of waiting) chunk.retry();
     });
   }
 
   left(chunk: DecodedChunk): void {
     this.#chunks.delete(chunk);
-    this.options.onFreed();
+    this.options.turns.freed();
   }
 
-  /** Memory came back that is not the store's. */
   roomAgain(): void {
-    for (const chunk of this.#chunks) chunk.retry();
-    this.startAhead();
-  }
-
-  /** Whether something is being decoded or read, so that memory will come back without help. */
-  hasOthers(than: DecodedChunk): boolean {
-    for (const chunk of this.#chunks) if (chunk !== than && !chunk.isIdle) return true;
-    return false;
+    this.#startAhead();
   }
 
   close(error: Error): void {

@@ -2,95 +2,29 @@
  * One decoded chunk of a mount: absent, being decoded, or in memory whole. Decoder threads read its units from the raw
  * store and give out segments, which become the pages of its image. Readers wait for the pages that they want.
  */
-import {
-  type ChunkSpec,
-  DecodeError,
-  freeSegment,
-  type InputPiece,
-  type Kernels,
-  type PlainChunk,
-  type Pool,
-  type Range,
-  type Segment,
-  WINDOW_SLACK_BYTES,
-} from '../../decode/index.ts';
+import { DecodeError, freeSegment, type Range, type Segment, WINDOW_SLACK_BYTES } from '../../decode/index.ts';
 import { FetchError } from '../../fetcher/index.ts';
-import { DECODE_UNITS_AHEAD } from '../limits.ts';
-import type { BytesReady, HeldUnit, StoredFile } from '../raw/stored-file.ts';
+import { DECODER_QUIET_MS } from '../limits.ts';
+import type { Need } from '../raw/memory-turns.ts';
+import type { BytesReady } from '../raw/stored-file.ts';
+import type { ChunkKeeper, ChunkSource, DecodeFlow } from './chunk-decoding.ts';
+import { ChunkFeed } from './chunk-feed.ts';
 import { ChunkImage } from './chunk-image.ts';
 import { PAGE_BYTES } from './layout.ts';
-
-/** A column chunk being decoded by some thread. */
-export interface DecodeFlow {
-  readonly running: boolean;
-  add(piece: InputPiece): void;
-  arrived(bytes: number): void;
-  run(): void;
-  close(): void;
-}
-
-/** What the owner of a flow hears; after `ended` or `failed` nothing more comes. */
-export interface DecodeFlowEvents {
-  segment(segment: Segment): void;
-  idle(): void;
-  consumed(bytes: number): void;
-  memoryShort(bytes: number, usedBytes: number): void;
-  ended(complete: boolean): void;
-  failed(error: Error): void;
-}
-
-/** Decoder threads; undefined when they have all the flows that they can have. */
-export interface ChunkDecoding {
-  readonly count: number;
-  open(spec: ChunkSpec, events: DecodeFlowEvents): DecodeFlow | undefined;
-}
-
-/** One chunk of one version. */
-export interface ChunkSource {
-  readonly stored: StoredFile;
-  readonly spec: ChunkSpec;
-  readonly pages: PlainChunk;
-  /** For messages. */
-  readonly group: number;
-}
-
-export interface ChunkStoreOptions {
-  readonly pool: Pool;
-  readonly kernels: Kernels;
-  readonly decoding: ChunkDecoding;
-  /** Frees memory of somebody else's and says whether it did. */
-  readonly makeRoom: () => boolean;
-  /** Memory came back. */
-  readonly onFreed: () => void;
-}
-
-/** What a chunk needs of the store that keeps it. */
-export interface ChunkKeeper {
-  readonly options: ChunkStoreOptions;
-  readonly closedBy: Error | undefined;
-  readonly counts: { decoded: number; failed: number; there: number; late: number; absent: number };
-  touch(chunk: DecodedChunk): void;
-  /** A place for an image, at the expense of what nobody reads; 0 when there is none now. */
-  allocate(bytes: number): number;
-  giveUpOne(): boolean;
-  began(chunk: DecodedChunk): void;
-  ended(chunk: DecodedChunk, isKept: boolean): void;
-  left(chunk: DecodedChunk): void;
-  /** Whether something else is being decoded or read, so that memory will come back without help. */
-  hasOthers(than: DecodedChunk): boolean;
-}
 
 interface Waiter {
   readonly range: Range;
   readonly done: BytesReady;
 }
 
-export class DecodedChunk {
+export class DecodedChunk implements Need {
   readonly source: ChunkSource;
   readonly #store: ChunkKeeper;
   readonly #onDecoded: () => void;
   #image: ChunkImage | undefined;
+  /** There before the image is, and gone when that is whole. */
   #flow: DecodeFlow | undefined;
+  #feed: ChunkFeed | undefined;
   #waiters: Waiter[] = [];
   #pins = 0;
   /** Bytes from its start up to the last that was read. */
@@ -98,15 +32,19 @@ export class DecodedChunk {
   isOpen = true;
   /** A copy is in the kernel's cache: this one is the first to go. */
   isElsewhere = false;
+  /** When it was asked for. */
+  turn = 0;
+  /** It was asked for, and is not there whole. */
+  #isBegun = false;
+  /** Its flow is being closed, because others came before or nobody waits for it. */
+  isGivingWay = false;
   /** A run of the flow found no memory. */
   #isShort = false;
+  /** A run of the flow was short, and another one has begun. */
+  #isTrying = false;
+  /** When its decoder was last heard of. */
+  #newsMs = 0;
   #failure: Error | undefined;
-  #cancelHold: (() => void) | undefined;
-  /** Units that the decoder reads, and the chunk's bytes up to which each reaches. */
-  #held: { unit: HeldUnit; end: number }[] = [];
-  #nextUnit = 0;
-  /** The decoder has all of the chunk's bytes. */
-  #isFed = false;
 
   /** `onDecoded` is called whenever the chunk has become whole. */
   constructor(store: ChunkKeeper, source: ChunkSource, onDecoded: () => void) {
@@ -125,14 +63,29 @@ export class DecodedChunk {
     return this.imageBytes + 2 * WINDOW_SLACK_BYTES;
   }
 
-  /** Nothing of it is in memory, nor on its way. */
+  /** Nothing of it is in memory, nor asked for. */
   get isAbsent(): boolean {
-    return this.#image === undefined;
+    return this.#image === undefined && !this.#isBegun;
   }
 
   /** In memory whole, and nobody needs it now. */
   get isIdle(): boolean {
     return this.#flow === undefined && this.#image !== undefined && this.#pins === 0 && this.#waiters.length === 0;
+  }
+
+  /** Being made, and what it has would be of use to others. */
+  get holdsMemory(): boolean {
+    return this.#image !== undefined && !this.#image.isComplete && !this.isGivingWay;
+  }
+
+  get isTrying(): boolean {
+    return this.#isTrying && this.isAtWork;
+  }
+
+  /** Its decoder is likely to go on by itself. */
+  get isAtWork(): boolean {
+    if (this.isComplete) return this.#flow !== undefined || this.#pins > 0;
+    return this.#flow?.running === true && performance.now() - this.#newsMs < DECODER_QUIET_MS;
   }
 
   get isComplete(): boolean {
@@ -160,7 +113,7 @@ export class DecodedChunk {
     counts[this.#image === undefined ? 'absent' : 'late']++;
     const waiter = { range, done };
     this.#waiters.push(waiter);
-    if (this.#image === undefined) this.start();
+    if (this.#waiters.length === 1) this.#ask();
     return () => {
       this.#waiters = this.#waiters.filter((one) => one !== waiter);
     };
@@ -175,7 +128,9 @@ export class DecodedChunk {
 
   unpin(): void {
     this.#pins--;
-    if (this.isIdle && !this.isOpen) this.giveUp();
+    if (!this.isIdle) return;
+    if (!this.isOpen) this.giveUp();
+    else if (this.#store.options.turns.isShort) this.#store.options.turns.freed();
   }
 
   #answer({ range, done }: Waiter): void {
@@ -199,113 +154,149 @@ export class DecodedChunk {
     return units;
   }
 
-  /** Begins to decode. */
-  start(): void {
-    if (this.#image !== undefined || !this.isOpen) return;
-    const { pool, kernels } = this.#store.options;
-    const { pages } = this.source;
-    const slab = this.#store.allocate(this.slabBytes);
-    const address = slab + WINDOW_SLACK_BYTES;
-    if (slab === 0) {
-      const error = `no room for ${this.imageBytes} bytes beside the ${pool.usedBytes} in use; use a larger --memory`;
-      this.#answerAll(new FetchError('MEMORY', error));
+  /** Somebody waits for it: it is made now, or when it is its turn. */
+  #ask(): void {
+    const { turns } = this.#store.options;
+    const turn = turns.nextTurn();
+    if (this.#isBegun) {
+      // it may be on its way for nobody so far
+      this.turn = Math.min(this.turn, turn);
       return;
     }
+    this.#begin(turn);
+    if (turns.isBehind(this)) turns.wait(this);
+    else this.#start();
+  }
+
+  /** Begins to decode it for nobody yet, if there is room. */
+  startAhead(): void {
+    if (!this.isAbsent || !this.isOpen) return;
+    this.#begin(this.#store.options.turns.nextTurnAhead());
+    this.#start();
+  }
+
+  #begin(turn: number): void {
+    this.turn = turn;
+    this.#isBegun = true;
+    this.#failure = undefined;
+    this.#store.options.turns.begin(this);
+  }
+
+  /** It is there, or will not be. */
+  #end(): void {
+    this.#isBegun = false;
+    this.#store.options.turns.end(this);
+  }
+
+  #start(): void {
+    const { pool, kernels, turns } = this.#store.options;
+    const { pages } = this.source;
+    this.#flow ??= this.#openFlow();
+    if (this.#flow === undefined) return;
+    const slab = this.#store.allocate(this.slabBytes);
+    if (slab === 0) {
+      if (this.#waiters.length > 0) turns.wait(this);
+      else this.giveWay();
+      return;
+    }
+    const address = slab + WINDOW_SLACK_BYTES;
     pool.u8.fill(0, address + pages.length, address + this.imageBytes);
     this.#image = new ChunkImage(pool, kernels, pages, address);
+    if (this.#image.places !== undefined) this.#flow.place(this.#image.places);
     this.isElsewhere = false;
-    this.#failure = undefined;
     this.#readTo = 0;
-    this.#isFed = false;
-    this.#nextUnit = this.source.stored.units.find(this.source.spec.fileOffset);
+    this.#newsMs = performance.now();
     this.#store.began(this);
-    this.#openFlow();
-  }
-
-  #openFlow(): void {
-    const { decoding } = this.#store.options;
-    const { places } = this.#image!;
-    const { spec } = this.source;
-    this.#flow = decoding.open(places === undefined ? spec : { ...spec, place: places }, {
-      segment: (segment) => this.#take(segment),
-      idle: () => this.#run(),
-      consumed: (bytes) => this.#consumed(bytes),
-      memoryShort: () => this.#short(),
-      ended: () => this.#ended(),
-      failed: (error) => this.#ended(error),
+    this.#feed = new ChunkFeed(this.source, this, this.#flow, {
+      fed: () => {
+        this.#newsMs = performance.now();
+        this.#run();
+      },
+      failed: (error) => this.#abort(error),
     });
-    if (this.#flow === undefined) {
-      this.#isShort = true; // of flows; tried again when another ends
-      return;
-    }
-    this.#isShort = false;
-    this.#holdNext();
+    this.#feed.holdNext();
   }
 
-  /** The next unit of the chunk becomes a piece of the decoder's input. */
-  #holdNext(): void {
-    const { stored, spec } = this.source;
-    const end = spec.fileOffset + spec.byteLength;
-    while (this.#held.length < DECODE_UNITS_AHEAD && this.#cancelHold === undefined && this.#flow !== undefined) {
-      if (this.#nextUnit >= stored.units.count) return;
-      const unit = stored.units.range(this.#nextUnit);
-      if (unit.start >= end) return;
-      this.#nextUnit++;
-      let isOver = false;
-      const cancel = stored.hold(this.#nextUnit - 1, (error, held) => {
-        isOver = true;
-        this.#cancelHold = undefined;
-        if (error !== undefined) this.#abort(error);
-        else this.#feed(unit, held!);
-        this.#holdNext();
+  /** Undefined when there is none now, or never will be. */
+  #openFlow(): DecodeFlow | undefined {
+    try {
+      const flow = this.#store.options.decoding.open(this.source.spec, {
+        segment: (segment) => this.#take(segment),
+        idle: () => this.#run(),
+        consumed: (bytes) => {
+          this.#progress();
+          this.#feed?.consumed(bytes);
+        },
+        memoryShort: () => this.#short(),
+        ended: () => this.#ended(),
+        failed: (error) => this.#ended(error),
       });
-      if (cancel !== undefined && !isOver) this.#cancelHold = cancel;
+      if (flow !== undefined) return flow;
+    } catch (error) {
+      this.#failure = error instanceof Error ? error : new Error(String(error));
+      this.#ended();
+      return undefined;
     }
+    if (this.#waiters.length > 0) this.#store.awaitFlow(this);
+    else this.#end();
+    return undefined;
   }
 
-  #feed(range: Range, unit: HeldUnit): void {
-    const { fileOffset, byteLength } = this.source.spec;
-    const start = Math.max(range.start, fileOffset);
-    const end = Math.min(range.end, fileOffset + byteLength);
-    if (this.#flow === undefined) {
-      unit.release();
-      return;
-    }
-    this.#held.push({ unit, end: end - fileOffset });
-    this.#isFed = end === fileOffset + byteLength;
-    this.#flow.add({ address: unit.address + (start - range.start), start: start - fileOffset, end: end - fileOffset });
-    this.#flow.arrived(end - fileOffset);
-    this.#run();
-  }
-
-  /** Lets the decoder go on, when it has something to go on with: waking it costs more than it does in vain. */
+  /** Lets the decoder go on, when it has something to go on with. */
   #run(): void {
-    if (this.#held.length === 0 && !this.#isFed) return;
+    if (!this.#feed?.hasInput || this.isGivingWay) return;
     if (this.#flow !== undefined && !this.#flow.running && !this.#isShort) this.#flow.run();
   }
 
   /** Tries again what found no memory, or no flow. */
   retry(): void {
-    if (!this.#isShort) return;
-    if (this.#flow === undefined) this.#openFlow();
-    else {
+    if (this.isGivingWay || !this.#isBegun) return;
+    if (this.#image !== undefined) {
+      this.#isTrying = this.#isShort;
       this.#isShort = false;
+      if (!this.#isTrying) return;
+      this.#store.options.turns.wait(this);
+      this.#newsMs = performance.now();
       this.#run();
-    }
+    } else if (this.#waiters.length > 0 && this.isOpen) this.#start();
+    else this.giveWay();
+  }
+
+  /** The decoder has got on. */
+  #progress(): void {
+    this.#newsMs = performance.now();
+    if (!this.#isTrying) return;
+    this.#isTrying = false;
+    this.#store.options.turns.satisfied(this);
   }
 
   #short(): void {
+    if (this.isGivingWay) return;
     this.#isShort = true;
-    const { makeRoom } = this.#store.options;
-    if (makeRoom() || this.#store.giveUpOne()) queueMicrotask(() => this.retry());
-    else if (!this.#store.hasOthers(this)) {
-      this.#abort(new FetchError('MEMORY', 'no room to decode a column chunk; use a larger --memory'));
-    }
+    this.#isTrying = false;
+    this.#newsMs = performance.now();
+    if (this.#waiters.length > 0) this.#store.options.turns.wait(this);
+    else this.giveWay();
+  }
+
+  giveWay(): void {
+    if (this.isGivingWay) return;
+    this.isGivingWay = true;
+    this.#feed?.stop();
+    if (this.#flow === undefined) this.#ended();
+    else this.#flow.close();
+  }
+
+  fail(): void {
+    const { pool } = this.#store.options;
+    const room = `no room to decode a column chunk of ${this.imageBytes} bytes beside the ${pool.usedBytes} in use`;
+    this.#abort(new FetchError('MEMORY', `${room}; use a larger --memory`));
   }
 
   #take(segment: Segment): void {
     const image = this.#image!;
     const { pool } = this.#store.options;
+    this.#progress();
     try {
       if (this.#failure === undefined) image.add(segment);
     } catch (error) {
@@ -319,40 +310,45 @@ export class DecodedChunk {
     for (const waiter of ready) this.#answer(waiter);
   }
 
-  #consumed(bytes: number): void {
-    while (this.#held.length > 0 && this.#held[0]!.end <= bytes) this.#held.shift()!.unit.release(true);
-    this.#holdNext();
-  }
-
   /** Ends the flow because of an error; `#ended` follows. */
   #abort(error: Error): void {
     this.#failure ??= error;
-    this.#cancelHold?.();
-    this.#cancelHold = undefined;
+    this.#feed?.stop();
     if (this.#flow === undefined) this.#ended();
     else this.#flow.close();
   }
 
+  /** The flow is over, or there was none. */
   #ended(error?: Error): void {
-    const image = this.#image;
+    const hadImage = this.#image !== undefined;
+    const isWhole = this.isComplete;
+    const gaveWay = this.isGivingWay;
     this.#flow = undefined;
+    this.isGivingWay = false;
     this.#isShort = false;
-    this.#cancelHold?.();
-    this.#cancelHold = undefined;
+    this.#isTrying = false;
     // the image is all that anybody wants of them
-    for (const { unit } of this.#held.splice(0)) unit.release(this.isComplete);
-    const failure = this.#failure ?? error ?? (image?.isComplete ? undefined : this.#tooShort());
-    const { counts } = this.#store;
-    if (failure === undefined) counts.decoded++;
-    else counts.failed++;
-    this.#store.ended(this, failure === undefined);
+    this.#feed?.close(isWhole);
+    this.#feed = undefined;
+    const failure = this.#failure ?? error ?? (isWhole || gaveWay ? undefined : this.#tooShort());
+    const { counts, options } = this.#store;
+    if (hadImage) this.#store.ended(this, isWhole && failure === undefined);
+    this.#store.flowEnded();
     if (failure !== undefined) {
+      counts.failed++;
       this.#free();
+      this.#end();
       this.#answerAll(failure);
-      return;
+    } else if (isWhole) {
+      counts.decoded++;
+      this.#end();
+      this.#onDecoded();
+      if (!this.isOpen && this.isIdle) this.giveUp();
+    } else {
+      this.#free();
+      if (this.#waiters.length > 0 && this.isOpen) options.turns.wait(this);
+      else this.#end();
     }
-    this.#onDecoded();
-    if (!this.isOpen && this.isIdle) this.giveUp();
   }
 
   #tooShort(): DecodeError {
@@ -385,7 +381,7 @@ export class DecodedChunk {
   close(error: Error): void {
     this.isOpen = false;
     this.#answerAll(error);
-    if (this.#flow !== undefined) this.#abort(error);
+    if (this.#isBegun) this.giveWay();
     else if (this.isIdle) this.giveUp();
   }
 }

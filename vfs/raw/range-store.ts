@@ -2,7 +2,8 @@
  * The one place where a mount keeps bytes of its source: units of file versions, each absent, on its way, or there, in
  * slabs of the pool. Whoever reads waits for the same request; nothing is fetched twice while it is in memory. Readers'
  * requests start at once; what is fetched ahead waits for room and for its turn. When memory is short, units leave that
- * nobody reads: those that were read through first, then the least recently used.
+ * nobody reads: those that were read through first, then the least recently used; then readers take turns
+ * (memory-turns.ts).
  * Callbacks, not promises: a read of bytes that are there is answered within the call.
  */
 import type { Pool, Range } from '../../decode/index.ts';
@@ -15,16 +16,11 @@ import {
   RangeFetch,
   type Transport,
 } from '../../fetcher/index.ts';
-import { AHEAD_SHARE, SPECULATIVE_REQUESTS_MAX, STORE_REQUEST_BYTES_MAX } from '../limits.ts';
-import { type BytesReady, StoredFile, type Unit, type UnitKeeper } from './stored-file.ts';
+import { AHEAD_SHARE, REQUEST_SHARE, SPECULATIVE_REQUESTS_MAX, STORE_REQUEST_BYTES_MAX } from '../limits.ts';
+import { type Keeper, MemoryTurns } from './memory-turns.ts';
+import { type BytesReady, StoredFile, type Turn, type Unit, type UnitKeeper } from './stored-file.ts';
 import type { FileUnits } from './units.ts';
-
-interface Waiter {
-  readonly units: readonly Unit[];
-  readonly range: Range;
-  readonly done: BytesReady;
-  over: boolean;
-}
+import { type ReadKeeper, WaitingRead } from './waiting-read.ts';
 
 export interface RangeStoreOptions {
   readonly pool: Pool;
@@ -32,31 +28,32 @@ export interface RangeStoreOptions {
   /** Bytes that may lie between two units of one request. */
   readonly gapBytes: () => number;
   readonly onFetch?: (bytes: number, milliseconds: number) => void;
-  /** Asked for room when units alone can't give it: frees something else and says whether it did. */
-  readonly makeRoom?: () => boolean;
 }
 
-export class RangeStore implements UnitKeeper {
+export class RangeStore implements UnitKeeper, ReadKeeper, Keeper {
   readonly ledger: ByteLedger = newLedger();
   /** Reads answered from memory, with bytes that were on their way, and with a request of their own. */
   readonly reads = { there: 0, late: 0, absent: 0 };
   requests = 0;
   evictions = 0;
+  /** Who gets memory when it is short: shared with all that take from the same pool. */
+  readonly turns = new MemoryTurns();
   readonly #options: RangeStoreOptions;
   /** Units in memory or on their way, the least recently used first. */
   readonly #units = new Set<Unit>();
-  readonly #waiters = new Set<Waiter>();
-  /** Readers' units that found no room. */
-  #short: Unit[] = [];
+  readonly #waiters = new Set<WaitingRead>();
   /** Units to be fetched ahead, in order. */
   #ahead: Unit[] = [];
   #aheadRequests = 0;
   #requestsOpen = 0;
   #closed: Error | undefined;
+  readonly #requestBytesMax: number;
   readonly #cancel = new AbortController();
 
   constructor(options: RangeStoreOptions) {
     this.#options = options;
+    this.#requestBytesMax = Math.min(STORE_REQUEST_BYTES_MAX, options.pool.capacityBytes * REQUEST_SHARE);
+    this.turns.add(this);
   }
 
   /** A version of a file; close it when nobody reads it any more. */
@@ -76,56 +73,102 @@ export class RangeStore implements UnitKeeper {
     return this.#requestsOpen;
   }
 
-  read(units: readonly Unit[], range: Range, done: BytesReady): (() => void) | undefined {
+  read(units: readonly Unit[], range: Range, done: BytesReady, turn?: Turn): (() => void) | undefined {
     if (this.#closed !== undefined) {
       done(this.#closed, []);
       return undefined;
     }
-    const waiter: Waiter = { units, range, done, over: false };
-    for (const unit of units) unit.pins++;
-    const absent = units.filter((unit) => unit.fetch === undefined);
+    const absent = units.some((unit) => unit.fetch === undefined);
+    const read = new WaitingRead(this, units, range, done, turn ?? { turn: this.turns.nextTurn() });
     for (const unit of units) this.#touch(unit);
-    if (absent.length > 0) this.#startNow(absent);
-    if (this.#answer(waiter)) {
-      this.reads[absent.length > 0 ? 'absent' : 'there']++;
-      return undefined;
+    if (!absent) {
+      this.#unpark(read);
+      if (this.#answer(read)) {
+        this.reads.there++;
+        return undefined;
+      }
     }
-    this.reads[absent.length > 0 ? 'absent' : 'late']++;
-    this.#waiters.add(waiter);
-    return () => this.#drop(waiter);
+    this.reads[absent ? 'absent' : 'late']++;
+    this.#waiters.add(read);
+    this.turns.begin(read);
+    // what is free belongs to those who came before
+    if (absent && this.turns.isBehind(read)) this.turns.wait(read);
+    else this.resume(read);
+    return read.over ? undefined : () => this.#drop(read);
+  }
+
+  /** Brings the units of a read into memory. */
+  resume(read: WaitingRead): void {
+    this.#unpark(read);
+    const absent = read.units.filter((unit) => unit.fetch === undefined);
+    const policy = {
+      gapBytesMax: this.#options.gapBytes(),
+      requestBytesMax: read.wasShort ? 1 : this.#requestBytesMax,
+      amplificationMax: 2,
+    };
+    for (const request of coalesceRanges(absent, policy)) {
+      while (!this.#startRequest(request, request.parts, false)) {
+        if (this.turns.evict()) continue;
+        read.wasShort = true;
+        this.turns.wait(read);
+        return;
+      }
+      if (read.over) return;
+    }
+    this.#answer(read);
+  }
+
+  #unpark(read: WaitingRead): void {
+    if (!read.isParked) return;
+    read.isParked = false;
+    for (const unit of read.units) unit.pins++;
+  }
+
+  park(read: WaitingRead): void {
+    this.#letGo(read);
+    this.turns.wait(read);
+  }
+
+  #letGo(read: WaitingRead, readTo = 0): void {
+    if (read.isParked) return;
+    read.isParked = true;
+    for (const unit of read.units) {
+      if (readTo > 0) unit.readTo = Math.max(unit.readTo, Math.min(unit.end, readTo) - unit.start);
+      this.unpin(unit);
+    }
   }
 
   /** Nobody waits any more. */
-  #drop(waiter: Waiter): void {
-    if (waiter.over) return;
-    waiter.over = true;
-    this.#waiters.delete(waiter);
-    for (const unit of waiter.units) this.unpin(unit);
+  #drop(read: WaitingRead): void {
+    if (read.over) return;
+    read.over = true;
+    this.#waiters.delete(read);
+    this.#letGo(read);
+    this.turns.end(read);
   }
 
-  /** Answers a waiter whose bytes are all there, or one of whose units has failed. */
-  #answer(waiter: Waiter): boolean {
-    const { units, range, done } = waiter;
-    const failed = units.find((unit) => unit.failure !== undefined);
-    if (failed === undefined) {
+  /** Answers a read whose bytes are all there, or one of whose units has failed. */
+  #answer(read: WaitingRead): boolean {
+    const { units, range, done } = read;
+    if (read.over || read.isParked) return false;
+    const failure = units.find((unit) => unit.failure !== undefined)?.failure;
+    if (failure === undefined) {
       for (const unit of units) {
         if (unit.fetch === undefined || unit.start + unit.landed < Math.min(unit.end, range.end)) return false;
       }
     }
-    waiter.over = true;
-    this.#waiters.delete(waiter);
+    read.over = true;
+    this.#waiters.delete(read);
     try {
-      if (failed !== undefined) done(failed.failure!, []);
+      if (failure !== undefined) done(failure, []);
       else
         done(
           undefined,
           units.map((unit) => this.#view(unit, range)),
         );
     } finally {
-      for (const unit of units) {
-        if (failed === undefined) unit.readTo = Math.max(unit.readTo, Math.min(unit.end, range.end) - unit.start);
-        this.unpin(unit);
-      }
+      this.#letGo(read, failure === undefined ? range.end : 0);
+      this.turns.end(read);
     }
     return true;
   }
@@ -151,7 +194,7 @@ export class RangeStore implements UnitKeeper {
     if (unit.pins > 0) return;
     const isWhole = unit.landed === unit.end - unit.start;
     if (unit.failure !== undefined || unit.file.isClosed || (isDone && isWhole)) this.#release(unit, 'speculation');
-    else if (this.#short.length > 0) this.#startShort();
+    else if (this.turns.isShort) this.turns.freed();
   }
 
   #touch(unit: Unit): void {
@@ -171,29 +214,16 @@ export class RangeStore implements UnitKeeper {
     this.#ahead = this.#ahead.filter((unit) => unit.file !== file);
   }
 
-  #startNow(units: readonly Unit[]): void {
-    const short = this.#start(units, () => this.#makeRoom());
-    if (short.length === 0) return;
-    this.#short.push(...short);
-    this.#failIfHopeless();
-  }
-
-  #startShort(): void {
-    const units = this.#short.filter((unit) => unit.fetch === undefined && unit.pins > 0);
-    this.#short = [];
-    if (units.length > 0) this.#startNow(units);
-  }
-
   #startAhead(): void {
     const { pool } = this.#options;
-    while (this.#ahead.length > 0 && this.#aheadRequests < SPECULATIVE_REQUESTS_MAX && this.#short.length === 0) {
+    while (this.#ahead.length > 0 && this.#aheadRequests < SPECULATIVE_REQUESTS_MAX && !this.turns.isShort) {
       const batch: Unit[] = [];
       let bytes = 0;
       for (const unit of this.#ahead) {
         if (unit.fetch !== undefined || unit.file.isClosed) continue;
         if (
           batch.length > 0 &&
-          (unit.file !== batch[0]!.file || bytes + unit.end - unit.start > STORE_REQUEST_BYTES_MAX)
+          (unit.file !== batch[0]!.file || bytes + unit.end - unit.start > this.#requestBytesMax)
         ) {
           break;
         }
@@ -205,29 +235,21 @@ export class RangeStore implements UnitKeeper {
         return;
       }
       // room for it is made only from what has been read through: what was fetched ahead must not push out its like
-      while (pool.usedBytes + bytes > pool.capacityBytes * AHEAD_SHARE) if (!this.#evict(true)) return;
+      while (pool.usedBytes + bytes > pool.capacityBytes * AHEAD_SHARE) if (!this.evict(true)) return;
       const started = new Set(batch);
       this.#ahead = this.#ahead.filter((unit) => !started.has(unit) && unit.fetch === undefined);
-      if (this.#start(batch, () => false, true).length > 0) return;
+      if (!this.#startBatch(batch)) return;
     }
   }
 
-  /** Starts the requests of units of one file; returns those that found no room. */
-  #start(units: readonly Unit[], makeRoom: () => boolean, ahead = false): Unit[] {
+  /** Starts the requests of units of one file that nobody waits for; false when there was no room for all. */
+  #startBatch(units: readonly Unit[]): boolean {
     const policy = {
       gapBytesMax: this.#options.gapBytes(),
-      requestBytesMax: STORE_REQUEST_BYTES_MAX,
+      requestBytesMax: this.#requestBytesMax,
       amplificationMax: 2,
     };
-    const short: Unit[] = [];
-    for (const request of coalesceRanges(units, policy)) {
-      while (!this.#startRequest(request, request.parts, ahead)) {
-        if (makeRoom()) continue;
-        short.push(...request.parts);
-        break;
-      }
-    }
-    return short;
+    return coalesceRanges(units, policy).every((request) => this.#startRequest(request, request.parts, true));
   }
 
   #startRequest(range: Range, units: readonly Unit[], ahead: boolean): boolean {
@@ -245,7 +267,7 @@ export class RangeStore implements UnitKeeper {
       range: { start: range.start, end: range.end },
       parts,
       signal: this.#cancel.signal,
-      onFreed: () => this.#freed(),
+      onFreed: () => this.turns.freed(),
     });
     if (fetch === undefined) return false;
     this.requests++;
@@ -265,8 +287,8 @@ export class RangeStore implements UnitKeeper {
       if (ahead) this.#aheadRequests--;
       if (error === undefined) onFetch?.(range.end - range.start, performance.now() - began);
       else for (const unit of units) this.#fail(unit, error);
-      this.#startShort();
-      this.#startAhead();
+      // what nobody waits for can be evicted from now on
+      this.turns.freed();
     });
     return true;
   }
@@ -277,9 +299,7 @@ export class RangeStore implements UnitKeeper {
   }
 
   #answerWaiters(unit: Unit): void {
-    for (const waiter of [...this.#waiters]) {
-      if (!waiter.over && waiter.units.includes(unit)) this.#answer(waiter);
-    }
+    for (const read of [...this.#waiters]) if (read.units.includes(unit)) this.#answer(read);
   }
 
   #fail(unit: Unit, error: Error): void {
@@ -288,13 +308,8 @@ export class RangeStore implements UnitKeeper {
     if (unit.pins === 0) this.#release(unit, 'cancelled');
   }
 
-  /** Frees some memory; false when nothing is left to free. */
-  #makeRoom(): boolean {
-    return this.#evict(true) || this.#evict(false) || (this.#options.makeRoom?.() ?? false);
-  }
-
   /** Gives up the first unit that nobody needs; only one that has been read through when `readOnly`. */
-  #evict(readOnly: boolean): boolean {
+  evict(readOnly: boolean): boolean {
     for (const unit of this.#units) {
       if (unit.pins > 0 || unit.landed < unit.end - unit.start) continue;
       if (readOnly && unit.readTo < unit.end - unit.start) continue;
@@ -305,9 +320,12 @@ export class RangeStore implements UnitKeeper {
     return false;
   }
 
-  /** Gives up one unit that nobody needs: for others who are short of memory. */
-  giveUpOne(): boolean {
-    return this.#evict(true) || this.#evict(false);
+  isBusy(): boolean {
+    return this.#requestsOpen > 0;
+  }
+
+  roomAgain(): void {
+    this.#startAhead();
   }
 
   #release(unit: Unit, reason: 'evicted' | 'speculation' | 'cancelled'): void {
@@ -320,33 +338,13 @@ export class RangeStore implements UnitKeeper {
     fetch.release(part!, readTo, reason);
   }
 
-  /** Memory came back. */
-  #freed(): void {
-    if (this.#short.length > 0) queueMicrotask(() => this.#startShort());
-  }
-
-  /** Tells that memory came back which is not the store's. */
-  roomAgain(): void {
-    this.#startShort();
-    this.#startAhead();
-  }
-
-  /** Readers that find no room although nothing of the store is on its way or pinned by others fail: none would come. */
-  #failIfHopeless(): void {
-    if (this.#requestsOpen > 0 || this.#short.length === 0) return;
-    const shortUnits = new Set(this.#short);
-    for (const unit of this.#units) if (unit.pins > 0 && !shortUnits.has(unit)) return;
+  failShort(read: WaitingRead): void {
+    if (read.over) return;
     const { pool } = this.#options;
-    const { start, end } = this.#short[0]!;
-    const error = new FetchError(
-      'MEMORY',
-      `no room for ${end - start} bytes beside the ${pool.usedBytes} in use; use a larger --memory`,
-    );
-    for (const unit of this.#short.splice(0)) {
-      unit.failure = error;
-      this.#answerWaiters(unit);
-      unit.failure = undefined;
-    }
+    const { start, end } = read.range;
+    this.#drop(read);
+    const room = `no room for a read of ${end - start} bytes beside the ${pool.usedBytes} in use`;
+    read.done(new FetchError('MEMORY', `${room}; use a larger --memory`), []);
   }
 
   /** Gives up every unit of a file; those in use when they are not any more. */
@@ -362,11 +360,10 @@ export class RangeStore implements UnitKeeper {
     if (this.#closed !== undefined) return;
     this.#closed = error;
     this.#ahead = [];
-    this.#short = [];
-    for (const waiter of [...this.#waiters]) {
-      if (waiter.over) continue;
-      this.#drop(waiter);
-      waiter.done(error, []);
+    for (const read of [...this.#waiters]) {
+      if (read.over) continue;
+      this.#drop(read);
+      read.done(error, []);
     }
     this.#cancel.abort();
     for (const unit of [...this.#units]) if (unit.pins === 0) this.#release(unit, 'cancelled');

@@ -26,13 +26,18 @@ export interface Unit extends Range {
 
 /** What a file needs of the store. */
 export interface UnitKeeper {
-  read(units: readonly Unit[], range: Range, done: BytesReady): (() => void) | undefined;
+  read(units: readonly Unit[], range: Range, done: BytesReady, turn?: Turn): (() => void) | undefined;
   prefetch(units: readonly Unit[]): void;
   /** The pool's address of a unit that is in memory or on its way. */
   addressOf(unit: Unit): number;
   pin(unit: Unit): void;
   unpin(unit: Unit, isDone?: boolean): void;
   drop(file: StoredFile): void;
+}
+
+/** Whoever's turn it is: of a read on behalf of something that began before, that one's (memory-turns.ts). */
+export interface Turn {
+  readonly turn: number;
 }
 
 /** A unit that stays in memory until it is released. */
@@ -85,9 +90,13 @@ export class StoredFile {
   }
 
   /** Brings a unit into memory and keeps it there; `done` may be called within the call. Returns what cancels the wait. */
-  hold(number: number, done: (error: Error | undefined, held?: HeldUnit) => void): (() => void) | undefined {
+  hold(
+    number: number,
+    turn: Turn,
+    done: (error: Error | undefined, held?: HeldUnit) => void,
+  ): (() => void) | undefined {
     const unit = this.#unit(number);
-    return this.#store.read([unit], unit, (error) => {
+    const ready = (error: Error | undefined): void => {
       if (error !== undefined) {
         done(error);
         return;
@@ -100,7 +109,8 @@ export class StoredFile {
         this.#store.unpin(unit, isDone);
       };
       done(undefined, { address: this.#store.addressOf(unit), release });
-    });
+    };
+    return this.#store.read([unit], unit, ready, turn);
   }
 
   /** Gives up what is in memory of it; what is being read goes when it has been. */

@@ -1,6 +1,6 @@
 /** Decoding in the caller's thread, behind the seam that decoder threads are behind: steps at the next microtask. */
 import { ChunkDecoder, type ChunkSpec, type DecodeEnvironment } from '../../decode/index.ts';
-import type { ChunkDecoding, DecodeFlow, DecodeFlowEvents } from '../decoded/decoded-chunk.ts';
+import type { ChunkDecoding, DecodeFlow, DecodeFlowEvents } from '../decoded/chunk-decoding.ts';
 
 export class InlineDecoding implements ChunkDecoding {
   readonly count: number;
@@ -15,7 +15,8 @@ export class InlineDecoding implements ChunkDecoding {
   open(spec: ChunkSpec, events: DecodeFlowEvents): DecodeFlow | undefined {
     if (this.open_ >= this.count) return undefined;
     this.open_++;
-    const decoder = new ChunkDecoder(this.#environment, spec);
+    // made anew when it is told where values go, which is before anything else
+    let decoder = new ChunkDecoder(this.#environment, spec);
     let running = false;
     let over = false;
     const end = (): void => {
@@ -51,6 +52,10 @@ export class InlineDecoding implements ChunkDecoding {
     return {
       get running() {
         return running;
+      },
+      place: (place) => {
+        decoder.close();
+        decoder = new ChunkDecoder(this.#environment, { ...spec, place });
       },
       add: (piece) => decoder.input.add(piece),
       arrived: (bytes) => {

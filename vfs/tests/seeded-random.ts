@@ -4,12 +4,18 @@ export interface SeededRandom {
   below(bound: number): number;
   bytes(length: number): Buffer<ArrayBuffer>;
   pick<T>(from: readonly T[]): T;
+  /** Another source of numbers, for what draws at its own pace. */
+  fork(): SeededRandom;
 }
 
 /** `name` says in the output whose seed it is. */
 export function newRandom(name: string): SeededRandom {
   const seed = Number(process.env.QANAT_SEED ?? Date.now() % 2 ** 31);
   console.log(`${name}: QANAT_SEED=${seed}`);
+  return randomFrom(seed);
+}
+
+function randomFrom(seed: number): SeededRandom {
   let state = seed >>> 0;
   // mulberry32
   const next = (): number => {
@@ -28,5 +34,6 @@ export function newRandom(name: string): SeededRandom {
       return bytes;
     },
     pick: (from) => from[below(from.length)]!,
+    fork: () => randomFrom(below(2 ** 32)),
   };
 }

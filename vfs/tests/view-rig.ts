@@ -76,14 +76,12 @@ export class ViewRig {
       pool,
       transport: this.transport,
       gapBytes: () => 4096,
-      makeRoom: () => this.chunks.giveUpOne(),
     });
     this.chunks = new ChunkStore({
       pool,
       kernels,
       decoding: new InlineDecoding({ pool, kernels, verifyChecksums: true }),
-      makeRoom: () => this.store.giveUpOne(),
-      onFreed: () => this.store.roomAgain(),
+      turns: this.store.turns,
     });
   }
 
