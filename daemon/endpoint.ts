@@ -3,6 +3,7 @@
  * `/readyz`. Whoever starts it adds collectors for what the process does.
  */
 import {
+  type EndpointOptions,
   type MetricsEndpoint,
   MetricsError,
   MetricsRegistry,
@@ -23,6 +24,9 @@ export interface ProcessEndpointOptions {
   readonly option: string;
   /** Why `/readyz` says no now, if it does. */
   readonly notReady?: () => string | undefined;
+  /** Answers requests for what is not the endpoint's own; false for those that it does not know either. */
+  readonly others?: EndpointOptions['others'];
+  readonly limits?: EndpointOptions['limits'];
 }
 
 /** Starts the endpoint. Throws MetricsError LISTEN, which says what to do. */
@@ -31,6 +35,8 @@ export async function startEndpoint({
   address,
   option,
   notReady,
+  others,
+  limits,
 }: ProcessEndpointOptions): Promise<ProcessEndpoint> {
   const registry = new MetricsRegistry(side);
   registry.addCollector(processCollector(packageJson.version));
@@ -39,6 +45,8 @@ export async function startEndpoint({
       registry,
       ...address,
       ...(notReady === undefined ? {} : { notReady }),
+      ...(others === undefined ? {} : { others }),
+      ...(limits === undefined ? {} : { limits }),
     });
     return { ...started, registry };
   } catch (error) {

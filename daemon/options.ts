@@ -75,7 +75,9 @@ export const OPTIONS = {
     argument: 'host:port|none',
     parse: orNone(parseHostPort),
     without: '127.0.0.1:7480',
-    meaning: 'Address for HTTP: `/metrics`, `/healthz`, `/readyz`; port 0 takes a free one, `none` does without',
+    meaning:
+      'Address for HTTP: files (`/files/<path>`, `/region`), `/metrics`, `/healthz`, `/readyz`; port 0 takes a free one, ' +
+      '`none` does without',
   },
   metrics: {
     argument: 'host:port|none',

@@ -3,6 +3,7 @@
  * here, never by a text of its own; METRICS.md is made from this. Names begin with the stage that they are about.
  */
 import { forSides } from './definition-makers.ts';
+import { DOOR_METRICS } from './door-definitions.ts';
 import { CODECS, DECODER, ENCODINGS, MOUNT_ERRORS, MOUNT_REQUESTS, SERVED, STATUSES } from './label-values.ts';
 import type { MetricDefinition } from './metric.ts';
 
@@ -80,6 +81,7 @@ export const METRICS = {
     'count',
     'READs refused because they named a generation that has been replaced.',
   ),
+  ...DOOR_METRICS,
 
   // fetch: requests of clients
   fetchQueuePairs: client.gauge('qanat_fetch_queue_pairs', 'count', 'Queue pairs to servers, by state.', {

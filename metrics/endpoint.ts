@@ -1,6 +1,7 @@
 /**
  * The HTTP endpoint: `/metrics` for Prometheus, `/healthz` (the process answers) and `/readyz` (it can do its work).
  * Reads nothing that a peer sends beyond the request's headers, and gives every connection little and not for long.
+ * Whoever starts it may answer other paths on the same listener, and then sees to their bounds itself.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
@@ -16,6 +17,8 @@ export interface EndpointOptions {
   readonly port: number;
   /** Why `/readyz` has to say no now; undefined when it does not. Always ready when absent. */
   readonly notReady?: () => string | undefined;
+  /** Answers requests for other paths; false, and nothing done, for those that it does not know either. */
+  readonly others?: (request: IncomingMessage, response: ServerResponse) => boolean;
   readonly limits?: Partial<EndpointLimits>;
 }
 
@@ -49,6 +52,7 @@ export async function startMetricsEndpoint(options: EndpointOptions): Promise<Me
   });
   server.maxConnections = limits.connectionsMax;
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+    if (options.others?.(request, response) === true) return;
     void answer(request, options).then((given) => {
       count(given.status);
       send(request, response, given, limits.answerMs);

@@ -74,3 +74,15 @@ export const MOUNT_ERRORS = [
 export const SERVED = ['cached', 'direct', 'passthrough'] as const;
 
 export const DECODER = { below: DECODERS_MAX } as const;
+
+/** What requests over HTTP and S3 are about, and how they are answered. */
+export const DOOR_KINDS = [
+  'files',
+  'region',
+  's3_list_buckets',
+  's3_list_objects',
+  's3_bucket',
+  's3_object',
+  's3_other',
+] as const;
+export const DOOR_CODES = ['2xx', '3xx', '4xx', '5xx'] as const;

@@ -1,6 +1,7 @@
 /** Storage server: files behind a directory as one byte region, served over queue pairs. */
 export type { ServerCounters } from './counters.ts';
 export { ServeError, type ServeErrorCode } from './errors.ts';
+export { FILES_LIMITS } from './http/limits.ts';
 export { DEFAULT_LIMITS, type ServerLimits } from './limits.ts';
 export { type PackedRegion, type PackOptions, packRegion } from './pack-region.ts';
 export type { PublishOutcome } from './publisher.ts';

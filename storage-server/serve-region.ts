@@ -1,7 +1,10 @@
 /** Serves what a source has as one region over queue pairs, and publishes what it has later: the parts and their end. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Collector } from '../metrics/index.ts';
 import { newServerCounters, type ServerCounters } from './counters.ts';
 import { ServeError } from './errors.ts';
+import { Door } from './http/door.ts';
+import { answerFiles } from './http/files-door.ts';
 import { DEFAULT_LIMITS, type ServerLimits } from './limits.ts';
 import { Publisher, type PublishOutcome, tellSkipped } from './publisher.ts';
 import { QueuePairServer } from './queue-pair-server.ts';
@@ -50,6 +53,11 @@ export interface RunningServer {
   /** For the registry of a server's metrics. */
   readonly collectMetrics: Collector;
   /**
+   * Answers an HTTP request for `/files/<path>` or `/region`; false, and nothing done, if it is about something else.
+   * May be called by any listener, which sees to the bounds of requests and connections.
+   */
+  answerHttp(request: IncomingMessage, response: ServerResponse): boolean;
+  /**
    * Looks at the roots again and publishes a new generation if anything has changed. Never rejects: what fails is
    * logged, and what was served before goes on being served.
    */
@@ -78,18 +86,26 @@ export async function serveRegion(options: ServeOptions): Promise<RunningServer>
     const address = await server.listen(options.listen.host, options.listen.port);
     const publishing = new Publisher(source, holder, first, { counters, log, watcher });
     publisher = publishing;
-    server.onStale = () => watcher?.poke();
+    const onStale = (): void => watcher?.poke();
+    server.onStale = onStale;
+    const { stallMs } = limits;
+    const door = new Door({ regions: holder, files: server.files, stallMs, onStale, log });
+    const collectServer = serverCollector(server, holder, counters);
     watcher?.endLook(true);
     return {
       address: () => ({ host: address.address, port: address.port }),
       region: () => summary(holder.current, publishing.skipped),
       counters: () => counters,
-      collectMetrics: serverCollector(server, holder, counters),
+      collectMetrics(samples) {
+        collectServer(samples);
+        door.counters.collect(samples);
+      },
+      answerHttp: (request, response) => answerFiles(door, () => counters.publishedMs, request, response),
       republish: () => publishing.republish(),
       async close() {
         watcher?.close();
         publishing.close();
-        await server.close();
+        await Promise.all([server.close(), door.close(limits.drainMs)]);
       },
     };
   } catch (error) {

@@ -1,5 +1,6 @@
 /** `qanat serve`: a storage server that runs until it is told to stop; one JSON line on standard output when ready. */
 import {
+  FILES_LIMITS,
   type RunningServer,
   ServeError,
   type ServeErrorCode,
@@ -32,12 +33,14 @@ export async function serve(context: CommandContext): Promise<void> {
   checkExposure(listen, insecureListen, log);
   if (http === 'none') return serveRoots(context, listen, undefined, log);
   checkExposure(http, insecureListen, log);
-  const readiness: Readiness = { reason: 'starting: looking at the files to serve' };
+  const readiness: Readiness = { reason: 'starting: looking at the files to serve', server: undefined };
   const endpoint = await startEndpoint({
     side: 'server',
     address: http,
     option: '--http',
     notReady: () => readiness.reason,
+    others: (request, response) => readiness.server?.answerHttp(request, response) === true,
+    limits: FILES_LIMITS,
   });
   try {
     await serveRoots(context, listen, { endpoint, readiness }, log);
@@ -46,9 +49,11 @@ export async function serve(context: CommandContext): Promise<void> {
   }
 }
 
-/** Why the server is not ready, if it is not. */
+/** Whether the server is ready, and why it is not. */
 interface Readiness {
   reason: string | undefined;
+  /** What answers requests for files, when there is something to serve. */
+  server: RunningServer | undefined;
 }
 
 interface Http {
@@ -88,6 +93,7 @@ async function serveRoots(
   }
   try {
     http?.endpoint.registry.addCollector(server.collectMetrics);
+    if (http !== undefined) http.readiness.server = server;
     setReadiness(http, undefined);
     await printJson({
       event: 'ready',
