@@ -1,6 +1,6 @@
 /** What a file's reading is worth against what was expected. Pure. */
 import type { CorpusFile, OracleColumn } from './corpus-files.ts';
-import type { ColumnReading, FileReading, ReadingError } from './corpus-worker.ts';
+import type { ColumnReading, FileReading, ReadingError } from './corpus-reading.ts';
 
 export type Outcome =
   | 'matched' // every column that can be read has the expected values, and none failed

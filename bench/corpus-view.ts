@@ -8,7 +8,7 @@ import { FetchError, type FileVersion, type ScanEngine, type Source } from '../d
 import { MountContents } from '../daemon/mount/mount-contents.ts';
 import { type FileMetadata, parseFooter, parseTail } from '../decode/index.ts';
 import { measure, newSignal, readContent } from '../vfs/tests/view-rig.ts';
-import type { ColumnReading } from './corpus-worker.ts';
+import type { ColumnReading } from './corpus-reading.ts';
 
 /** Bytes of a read, as kernels ask for at most. */
 const READ_BYTES = 1 << 20;

@@ -9,8 +9,9 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { type CorpusFile, defaultCorpusFolder, MEMORY_BYTES, readCorpus } from './corpus-files.ts';
+import type { FileReading } from './corpus-reading.ts';
 import { judge, type Outcome, type Verdict } from './corpus-verdict.ts';
-import type { FileReading, FromWorker, ToWorker } from './corpus-worker.ts';
+import type { FromWorker, ToWorker } from './corpus-worker.ts';
 import { formatTable } from './result.ts';
 
 /** Milliseconds without a sign of life after which a scan hangs: the largest column takes a few seconds. */

@@ -94,7 +94,7 @@ export function runQuery(
   query: string,
   options: { readonly table?: boolean } = {},
 ): Promise<QueryFigures> {
-  return runScript(cores, './mount-query.ts', [file, query, '1', ...(options.table ? ['table'] : [])]);
+  return runScript(cores, './mount-query-client.ts', [file, query, '1', ...(options.table ? ['table'] : [])]);
 }
 
 /** Runs a script of this folder that prints figures as JSON. */

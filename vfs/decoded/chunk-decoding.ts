@@ -2,7 +2,6 @@
 import type { ChunkSpec, InputPiece, Kernels, PlainChunk, Pool, Segment, WindowPlaces } from '../../decode/index.ts';
 import type { MemoryTurns } from '../raw/memory-turns.ts';
 import type { StoredFile } from '../raw/stored-file.ts';
-import type { DecodedChunk } from './decoded-chunk.ts';
 
 /** A column chunk being decoded by some thread. */
 export interface DecodeFlow {
@@ -46,22 +45,4 @@ export interface ChunkStoreOptions {
   readonly decoding: ChunkDecoding;
   /** Who gets memory when it is short: those of the raw store, whose memory this is too. */
   readonly turns: MemoryTurns;
-}
-
-/** What a chunk needs of the store that keeps it. */
-export interface ChunkKeeper {
-  readonly options: ChunkStoreOptions;
-  readonly closedBy: Error | undefined;
-  readonly counts: { decoded: number; failed: number; there: number; late: number; absent: number };
-  touch(chunk: DecodedChunk): void;
-  /** A place for an image, at the expense of what nobody reads; 0 when there is none now. */
-  allocate(bytes: number): number;
-  /** Its image is being made, and is made, or will not be. */
-  began(chunk: DecodedChunk): void;
-  ended(chunk: DecodedChunk, isKept: boolean): void;
-  /** It waits for a flow: `retry` follows when one has ended. */
-  awaitFlow(chunk: DecodedChunk): void;
-  flowEnded(): void;
-  /** Its image was freed. */
-  left(chunk: DecodedChunk): void;
 }

@@ -92,3 +92,11 @@ export class ChunkFeed {
     for (const { unit } of this.#held.splice(0)) unit.release(done);
   }
 }
+
+/** The units that hold a chunk's bytes. */
+export function unitsOfChunk({ stored, spec }: ChunkSource): number[] {
+  const units: number[] = [];
+  const last = stored.units.find(spec.fileOffset + spec.byteLength - 1);
+  for (let unit = stored.units.find(spec.fileOffset); unit <= last; unit++) units.push(unit);
+  return units;
+}

@@ -6,8 +6,8 @@
  */
 import { AHEAD_SHARE } from '../limits.ts';
 import type { Keeper, Need } from '../raw/memory-turns.ts';
-import type { ChunkKeeper, ChunkStoreOptions } from './chunk-decoding.ts';
-import type { DecodedChunk } from './decoded-chunk.ts';
+import type { ChunkStoreOptions } from './chunk-decoding.ts';
+import type { ChunkKeeper, DecodedChunk } from './decoded-chunk.ts';
 
 export class ChunkStore implements ChunkKeeper, Keeper {
   readonly options: ChunkStoreOptions;

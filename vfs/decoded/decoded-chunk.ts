@@ -7,10 +7,28 @@ import { FetchError } from '../../fetcher/index.ts';
 import { DECODER_QUIET_MS } from '../limits.ts';
 import type { Need } from '../raw/memory-turns.ts';
 import type { BytesReady } from '../raw/stored-file.ts';
-import type { ChunkKeeper, ChunkSource, DecodeFlow } from './chunk-decoding.ts';
+import type { ChunkSource, ChunkStoreOptions, DecodeFlow } from './chunk-decoding.ts';
 import { ChunkFeed } from './chunk-feed.ts';
 import { ChunkImage } from './chunk-image.ts';
 import { PAGE_BYTES } from './layout.ts';
+
+/** What a chunk needs of the store that keeps it. */
+export interface ChunkKeeper {
+  readonly options: ChunkStoreOptions;
+  readonly closedBy: Error | undefined;
+  readonly counts: { decoded: number; failed: number; there: number; late: number; absent: number };
+  touch(chunk: DecodedChunk): void;
+  /** A place for an image, at the expense of what nobody reads; 0 when there is none now. */
+  allocate(bytes: number): number;
+  /** Its image is being made, and is made, or will not be. */
+  began(chunk: DecodedChunk): void;
+  ended(chunk: DecodedChunk, isKept: boolean): void;
+  /** It waits for a flow: `retry` follows when one has ended. */
+  awaitFlow(chunk: DecodedChunk): void;
+  flowEnded(): void;
+  /** Its image was freed. */
+  left(chunk: DecodedChunk): void;
+}
 
 interface Waiter {
   readonly range: Range;
@@ -143,15 +161,6 @@ export class DecodedChunk implements Need {
     } finally {
       this.unpin();
     }
-  }
-
-  /** The units that hold its bytes. */
-  units(): number[] {
-    const { stored, spec } = this.source;
-    const units: number[] = [];
-    const last = stored.units.find(spec.fileOffset + spec.byteLength - 1);
-    for (let unit = stored.units.find(spec.fileOffset); unit <= last; unit++) units.push(unit);
-    return units;
   }
 
   /** Somebody waits for it: it is made now, or when it is its turn. */

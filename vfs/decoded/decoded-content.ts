@@ -8,6 +8,7 @@ import type { FetchedFooter } from '../../fetcher/index.ts';
 import type { FileContent, Opening, ReadDone, RequestSignal } from '../fuse/content.ts';
 import type { RawContent } from '../raw/raw-content.ts';
 import type { StoredFile } from '../raw/stored-file.ts';
+import { unitsOfChunk } from './chunk-feed.ts';
 import type { ChunkStore } from './chunk-store.ts';
 import { DecodedChunk } from './decoded-chunk.ts';
 import { type DecodedLayout, PAGE_BYTES, planDecodedFile, type Section } from './layout.ts';
@@ -235,7 +236,7 @@ export class DecodedContent implements FileContent {
     const absent = next.filter((chunk) => chunk.isAbsent);
     if (absent.length === 0) return;
     // the bytes at once, their decoding when decoders have time
-    loaded.stored.prefetch(absent.flatMap((chunk) => chunk.units()));
+    loaded.stored.prefetch(absent.flatMap((chunk) => unitsOfChunk(chunk.source)));
     this.#options.chunks.prefetch(absent);
   }
 }

@@ -1,6 +1,6 @@
 /**
  * One query in a process of its own, as an engine that comes, reads and goes: prints { wallMs, cpuMs, rows } as JSON.
- *   node mount-query.ts <file> <query> [threads] [table]
+ *   node mount-query-client.ts <file> <query> [threads] [table]
  * With `table` the file is read into memory before the time begins.
  */
 import { DuckDBInstance } from '@duckdb/node-api';
