@@ -9,6 +9,9 @@ const MASK = '***';
 /** scheme://…, up to what can't be part of a URL. Bounded, as all of these: time grows with the length of a text only. */
 const URLS = /([a-z0-9+.-]{0,30}):\/\/([^\s"'<>`|\\^]*)/gi;
 
+/** user:password@host where somebody forgot the scheme. */
+const LOGINS = /(^|[\s"'(=,])[\w.+-]{1,64}:[^\s"'@/:]{1,128}@(?=[\w[])/g;
+
 /** `Bearer …`, `Basic …`: the credentials of an Authorization header. */
 const SCHEMES = /\b(bearer|basic|negotiate)\s+[\w~+/=.-]{6,}/gi;
 
@@ -24,6 +27,7 @@ const SECRET_NAME = new RegExp(`^(?:.*[-_.a-z])?${SECRET_WORD}$`, 'i');
 export function redact(text: string): string {
   return text
     .replace(URLS, (_, scheme: string, rest: string) => `${scheme}://${redactUrl(scheme.toLowerCase(), rest)}`)
+    .replace(LOGINS, `$1${MASK}@`)
     .replace(SCHEMES, (_, scheme: string) => `${scheme} ${MASK}`)
     .replace(PAIRS, (_, name: string, between: string, value: string) => {
       const quote = value.startsWith('"') || value.startsWith("'") ? value[0]! : '';

@@ -23,6 +23,9 @@ describe('secrets', () => {
     ['https://h?token=a/b', 'https://h?***'],
     ['rdma://h/part-?.parquet', 'rdma://h/part-?.parquet'],
     ['file:///a@b/c?.parquet', 'file:///a@b/c?.parquet'],
+    ['listen: "me:hunter2@host:7400"', 'listen: "***@host:7400"'],
+    ['me:hunter2@[::1]', '***@[::1]'],
+    ['at 12:30 by a@b, 127.0.0.1:7400', 'at 12:30 by a@b, 127.0.0.1:7400'],
     ['Authorization: Bearer eyJhbGciOi.eyJzdWIi.sig', 'Authorization: *** ***'],
     ['Bearer abcdefgh', 'Bearer ***'],
     ['password=hunter2, next', 'password=***, next'],
@@ -91,6 +94,8 @@ describe('secrets', () => {
       'token="',
       'token ',
       'bearer ',
+      ' a:',
+      'a:b',
       ' ',
     ];
     for (const bit of bits) {
