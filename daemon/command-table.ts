@@ -10,7 +10,7 @@ export interface CommandSpec {
   readonly examples: ReadonlyArray<readonly [line: string, what: string]>;
 }
 
-const SOURCE: readonly OptionName[] = ['connections', 'stallTimeout', 'wireChecksum'];
+const SOURCE: readonly OptionName[] = ['connections', 'stallTimeout', 'wireChecksum', 'tokenFile', 'caFile'];
 
 const DAEMON: readonly OptionName[] = [
   'config',
@@ -125,6 +125,7 @@ export const COMMANDS = {
     examples: [
       ['qanat scan rdma://host:7400/lineitem.parquet', 'the first rows as a table'],
       ["qanat scan 'rdma://host:7400/**/*.parquet' --format count", 'rows, from footers alone'],
+      ["qanat scan 'https://host/t.parquet' --columns id --limit 10", 'a file of any web server, by range'],
       ['qanat scan rdma://host/t.parquet --columns id,name -o t.arrows', 'two columns as an Arrow IPC stream'],
       ['qanat scan rdma://host/t.parquet --format csv | head', 'CSV, as much of it as is read'],
       ['qanat scan rdma://host/t.parquet --format checksum', 'a SHA-256 of the values of each column'],

@@ -157,6 +157,21 @@ export const OPTIONS = {
     'Check a CRC-32 of all bytes that come from a server and fetch again what was damaged on the way. Costs 0.14 ns a ' +
       'byte at either end, about a tenth of the time of a scan over loopback',
   ),
+  tokenFile: {
+    argument: 'file',
+    takes: 'file',
+    parse: (text: string): string => text,
+    without: 'none',
+    meaning: 'File with a bearer token for `http://` and `https://`; it is not sent to servers that these redirect to',
+  },
+  caFile: {
+    argument: 'file',
+    takes: 'file',
+    parse: (text: string): string => text,
+    without: 'none',
+    meaning:
+      'Certificate authorities (PEM) to accept for `https://`, besides those that Node has or NODE_EXTRA_CA_CERTS names',
+  },
   columns: {
     argument: 'names',
     parse: (text: string, previous: string[] = []): string[] => [...previous, ...parseNames(text)],

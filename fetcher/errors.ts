@@ -29,18 +29,21 @@ export class FetchError extends Error {
   readonly retryable: boolean;
   /** Another attempt need not wait: the source is well, and only what it serves has changed. */
   readonly immediate: boolean;
+  /** The source is there and asks to be spared for so long, milliseconds; 0 when it does not say. Undefined otherwise. */
+  readonly busyMs: number | undefined;
   /** The message without its prefix. */
   readonly reason: string;
 
   constructor(
     code: FetchErrorCode,
     reason: string,
-    options: { retryable?: boolean; immediate?: boolean; cause?: unknown } = {},
+    options: { retryable?: boolean; immediate?: boolean; busyMs?: number; cause?: unknown } = {},
   ) {
     super(`fetch ${code}: ${reason}`, options.cause === undefined ? {} : { cause: options.cause });
     this.code = code;
     this.immediate = options.immediate ?? false;
-    this.retryable = options.retryable ?? this.immediate;
+    this.busyMs = options.busyMs;
+    this.retryable = options.retryable ?? (this.immediate || this.busyMs !== undefined);
     this.reason = reason;
   }
 

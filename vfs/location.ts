@@ -1,11 +1,13 @@
 /**
  * Locations as people write them, to a source and a glob of paths within it:
  *   rdma://host:port/path      a storage server; the port may be left out (7400)
+ *   https://host:port/path     a file of a web server, or http://; no folders and no globs, which plain HTTP has not
  *   file:///path               local files, absolute
  *   path                       local files, relative to the working folder or absolute
  * Paths may be globs (glob.ts); the path alone may be a file, a folder (everything below) or nothing (everything).
  * In URLs %xx stands for a character that then has no special meaning; a plain path is taken as it is. A file that is
  * named just like the path, percent signs and wildcards and all, comes first (source.ts), so that any name can be used.
+ * Of a web server the path is just what it says, and what follows a "?" is a query, as in any URL; it may be a secret.
  */
 import { resolve } from 'node:path';
 import { FetchError } from '../fetcher/index.ts';
@@ -14,11 +16,13 @@ import { escapeGlob, parseGlob } from './glob.ts';
 import { LOCATION_CHARACTERS_MAX } from './limits.ts';
 
 export interface Location {
-  /** As it was written. */
+  /** As it was written, but for a query, which may be a secret. */
   readonly text: string;
-  readonly scheme: 'rdma' | 'file';
+  readonly scheme: 'rdma' | 'http' | 'https' | 'file';
   /** host:port of a server; '' for local files. */
   readonly authority: string;
+  /** Of a web server: what goes behind each path, from its "?" on. */
+  readonly query?: string;
   /** The packed region that the paths lie in: its own path, as those of files that are not in one. */
   readonly pack?: string;
   /** Paths within the source, no leading slash; local ones are relative to the root folder "/". */
@@ -30,7 +34,7 @@ export interface Location {
 }
 
 const RDMA_PORT = 7400;
-const FORMS = 'write rdma://host:port/path, file:///path, or a local path';
+const FORMS = 'write rdma://host:port/path, https://host/path, file:///path, or a local path';
 
 /** Throws FetchError BAD_URL with what to write instead. */
 export function parseLocation(text: string, workingFolder = process.cwd()): Location {
@@ -47,6 +51,9 @@ export function parseLocation(text: string, workingFolder = process.cwd()): Loca
       return parseRdma(text, rest);
     case 'file':
       return parseFile(text, rest);
+    case 'http':
+    case 'https':
+      return parseHttp(text, scheme!.toLowerCase() as 'http' | 'https', rest);
     default:
       throw bad(text, `has the scheme ${scheme}://, which is not supported: ${FORMS}`);
   }
@@ -57,7 +64,7 @@ function bad(text: string, why: string): FetchError {
 }
 
 function parseBare(text: string, workingFolder: string): Location {
-  const [, scheme] = /^(file|rdma):/i.exec(text) ?? [];
+  const [, scheme] = /^(file|rdma|https?):/i.exec(text) ?? [];
   if (scheme !== undefined) throw bad(text, `lacks the slashes after ${scheme}: — ${FORMS}`);
   const folder = resolve(workingFolder);
   const asWritten = resolve(folder, text).slice(1);
@@ -93,6 +100,33 @@ function parseRdma(text: string, rest: string): Location {
   return { text, scheme: 'rdma', authority: `${host}:${number}`, glob, asWritten: undecoded(written) };
 }
 
+function parseHttp(written: string, scheme: 'http' | 'https', rest: string): Location {
+  const [, address = '', query = ''] = /^([^?]*)(\?.*)?$/s.exec(rest) ?? [];
+  const text = query === '' ? written : `${scheme}://${address}?***`;
+  const slash = address.indexOf('/');
+  const authority = slash < 0 ? address : address.slice(0, slash);
+  if (authority.includes('@'))
+    throw bad(
+      `${scheme}://***@${authority.replace(/^.*@/, '')}`,
+      'holds a user name, which is not supported; --token-file gives a bearer token',
+    );
+  if (!/^(\[[0-9a-f:.]+\]|[^:[\]\s#*{}]+)(:\d+)?$/i.test(authority) || !URL.canParse(`${scheme}://${authority}`)) {
+    throw bad(text, `has no valid host and port: write ${scheme}://host:port/path`);
+  }
+  if (address.includes('#')) throw bad(text, 'has a "#": in a path it is written %23');
+  const path = slash < 0 ? '' : address.slice(slash + 1);
+  if (path === '' || path.endsWith('/')) {
+    throw bad(
+      text,
+      'names a folder, and plain HTTP has no listings: name a file, or a packed region (lake.qanat!/path)',
+    );
+  }
+  const segments = path.split('/').map((segment) => decodeSegment(text, segment, String));
+  if (segments.some((segment) => segment === '.' || segment === '..')) throw bad(text, 'has a segment "." or ".."');
+  const glob = parseGlob(escapeGlob(segments.join('/')));
+  return { text, scheme, authority, glob, asWritten: glob.verbatim, ...(query === '' ? {} : { query }) };
+}
+
 function undecoded(path: string): string {
   return path
     .split('/')
@@ -112,7 +146,7 @@ function cleanPath(text: string, path: string): string {
   return segments.join('/');
 }
 
-function decodeSegment(text: string, segment: string): string {
+function decodeSegment(text: string, segment: string, write = escapeGlob): string {
   return segment.replace(/(?:%[0-9a-f]{2})+/gi, (escaped) => {
     let decoded: string;
     try {
@@ -121,7 +155,7 @@ function decodeSegment(text: string, segment: string): string {
       throw bad(text, `has ${escaped}, which is not UTF-8: write a percent sign in a name as %25`);
     }
     if (decoded.includes('/') || decoded.includes('\0')) throw bad(text, `has ${escaped}, which no name can hold`);
-    return escapeGlob(decoded);
+    return write(decoded);
   });
 }
 
@@ -134,15 +168,15 @@ export function inPacked(text: string, outer: Location, pack: string, inside: st
 }
 
 /** A path of a location's source (no leading slash) as a location of its own, which means just that file. */
-export function formatLocation({ scheme, authority, pack }: Location, path: string): string {
+export function formatLocation({ scheme, authority, pack, query = '' }: Location, path: string): string {
   // local paths are not decoded, and a name as it is comes before what it would match
   const written = (name: string): string => (scheme === 'file' ? name : name.replace(SPECIAL, encodeURIComponent));
   const lead = scheme === 'file' ? '/' : `${scheme}://${authority}/`;
-  return `${lead}${pack === undefined ? '' : `${written(pack)}!/`}${written(path)}`;
+  return pack === undefined ? lead + written(path) + query : `${lead}${written(pack)}${query}!/${written(path)}`;
 }
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what has to be escaped
-const SPECIAL = /[%*?[\]{}\\"'\u0000-\u0020\u007f]/g;
+const SPECIAL = /[%#*?[\]{}\\"'\u0000-\u0020\u007f]/g;
 
 /** host:port with or without a path: a server's address without its scheme, when there is no such file. */
 export function looksLikeServer({ text, relativeTo }: Location): boolean {

@@ -1,6 +1,6 @@
 /**
  * Locations that lead into a packed region (`qanat pack`):
- *   file:///path/lake.qanat!/path     lake.qanat!/path     rdma://host:port/lake.qanat!/path
+ *   file:///path/lake.qanat!/path     lake.qanat!/path     rdma://host:port/lake.qanat!/path     https://host/lake.qanat!/path
  * Before the `!` the packed file, without wildcards; behind it a path or a glob as in any source. A local packed file
  * alone means all files in it. A folder named like one is a folder.
  */
@@ -11,7 +11,7 @@ import { inPacked, type Location, parseLocation } from './location.ts';
 /** Looks at local files where only that can tell what is meant. Throws FetchError BAD_URL, and NOT_FOUND. */
 export async function locate(text: string, workingFolder?: string): Promise<Location> {
   const plain = parseLocation(text, workingFolder);
-  const [, outside, mark, inside = ''] = /^(.*?[^/]\.qanat)(!(?:\/(.*))?)?$/is.exec(text) ?? [];
+  const [, outside, mark, inside = ''] = packedForm(plain).exec(text) ?? [];
   if (outside === undefined || (mark === undefined && plain.scheme !== 'file')) return plain;
   const outer = parseLocation(outside, workingFolder);
   const { literal } = outer.glob;
@@ -26,6 +26,12 @@ export async function locate(text: string, workingFolder?: string): Promise<Loca
   }
   if (outer.scheme === 'file') throw new FetchError('NOT_FOUND', `there is no packed file ${outside}`);
   return inPacked(text, outer, literal, inside);
+}
+
+/** A packed file of a web server may have a query behind it. */
+function packedForm({ scheme }: Location): RegExp {
+  const ofServer = scheme === 'http' || scheme === 'https';
+  return ofServer ? /^(.*?[^/]\.qanat(?:\?[^!]*)?)(!(?:\/(.*))?)?$/is : /^(.*?[^/]\.qanat)(!(?:\/(.*))?)?$/is;
 }
 
 async function isKind(path: string, kind: 'isFile' | 'isDirectory'): Promise<boolean> {

@@ -190,7 +190,10 @@ export class Source {
   }
 
   #nothing(names: readonly string[]): FetchError {
-    const { text, glob, scheme } = this.location;
+    const { text, glob, scheme, pack } = this.location;
+    if (isWebServer(scheme) && pack === undefined) {
+      return new FetchError('NOT_FOUND', `${JSON.stringify(text)}: the server has no such file`);
+    }
     const message = `no Parquet file at ${JSON.stringify(text)}; ${this.#others(names)}`;
     const deeper = inDeeperFolders(glob.pattern);
     if (deeper !== undefined && names.some(parseGlob(deeper.pattern).matches)) {
@@ -233,6 +236,10 @@ export class Source {
       throw error;
     }
   }
+}
+
+function isWebServer(scheme: Location['scheme']): boolean {
+  return scheme === 'http' || scheme === 'https';
 }
 
 function countingReads(transport: Transport, totals: { bytes: number; requests: number }): Transport {
@@ -279,8 +286,9 @@ function inDeeperFolders(pattern: string): { pattern: string; end: string } | un
 }
 
 /** The URL of the folder that the location's glob starts in. */
-function folderUrl({ scheme, authority, pack, glob }: Location): string {
+function folderUrl({ scheme, authority, pack, query = '', glob }: Location): string {
   // a "!" of a name is not the one behind a packed file
   const encode = (path: string): string => path.split('/').map(encodeURIComponent).join('/').replaceAll('!', '%21');
-  return `${scheme}://${authority}/${pack === undefined ? '' : `${encode(pack)}!/`}${encode(glob.prefix)}`;
+  const within = encode(glob.prefix);
+  return `${scheme}://${authority}/${pack === undefined ? within + query : `${encode(pack)}${query}!/${within}`}`;
 }

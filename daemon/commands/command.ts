@@ -34,7 +34,7 @@ async function withCachedSource<T>(
   diskCache: DiskCache | undefined,
   work: (source: Source) => Promise<T>,
 ): Promise<T> {
-  const { connections, stallTimeout, wireChecksum } = options;
+  const { connections, stallTimeout, wireChecksum, tokenFile, caFile } = options;
   const skipped: string[] = [];
   const source = await openSource(url, {
     retry: { onRetry: tellFirst((line) => tellDone(`trying again: ${line}`, options)) },
@@ -43,6 +43,9 @@ async function withCachedSource<T>(
     ...(connections === undefined ? {} : { connections }),
     ...(stallTimeout === undefined ? {} : { stallMs: stallTimeout }),
     ...(wireChecksum === undefined ? {} : { checksum: wireChecksum }),
+    ...(tokenFile === undefined ? {} : { tokenFile }),
+    ...(caFile === undefined ? {} : { caFile }),
+    onUnpinned: (path, reason) => process.stderr.write(`${printable(`${path}: ${reason}`)}\n`),
   });
   const onAbort = (): void => void source.close().catch(() => {});
   interruption.signal.addEventListener('abort', onAbort, { once: true });

@@ -4,6 +4,7 @@
  * (mount/mount-thread.ts); here are options, signals, metrics, the log, and the process in the background.
  */
 import { writeSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { PREFETCH_DEPTH_DEFAULT } from '../../fetcher/index.ts';
 import { formatBytes, formatCounted, formatHostPort, formatMs } from '../argument.ts';
 import { type ProcessEndpoint, startEndpoint } from '../endpoint.ts';
@@ -156,6 +157,8 @@ function settingsOf({ operands, options, origins }: CommandContext): MountSettin
   };
 }
 
+    tokenFile: options.tokenFile && resolve(options.tokenFile),
+    caFile: options.caFile && resolve(options.caFile),
 async function openEndpoint(
   { metrics: address }: OptionValues,
   notReady: () => string | undefined,

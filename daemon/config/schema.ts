@@ -29,6 +29,7 @@ const TIME = { expected: 'a time such as 30s or 500ms', show: formatDuration };
 const COUNT = { expected: 'a whole number' };
 const SWITCH = { expected: 'true or false' };
 const DEPTH = { expected: 'a whole number or auto' };
+const FILE = { expected: 'a file', show: (path: string) => (path === '' ? '""' : path) };
 const GAP = {
   expected: 'a size such as 64KiB, or auto',
   show: (gap: SettingValue<'maxGap'>) => (gap === 'auto' ? gap : formatBytes(gap)),
@@ -47,6 +48,8 @@ export const SETTINGS = {
   connections: setting('connections', 1, true, COUNT),
   stallTimeout: setting('stallTimeout', STALL_MS, true, TIME),
   wireChecksum: setting('wireChecksum', false, true, SWITCH),
+  tokenFile: setting('tokenFile', '', true, FILE),
+  caFile: setting('caFile', '', true, FILE),
   allowLocations: setting('allowLocations', false, true, SWITCH),
   maxScans: setting('maxScans', SCANS_DEFAULT, true, COUNT),
   clientTimeout: setting('clientTimeout', CLIENT_MS_DEFAULT, true, TIME),
@@ -59,7 +62,15 @@ export type SettingName = keyof typeof SETTINGS;
 export const SETTING_NAMES = Object.keys(SETTINGS) as SettingName[];
 
 /** The same ones of a source alone; without them the ones above hold for it. */
-const SOURCE_SETTING_NAMES = ['prefetchDepth', 'maxGap', 'connections', 'stallTimeout', 'wireChecksum'] as const;
+const SOURCE_SETTING_NAMES = [
+  'prefetchDepth',
+  'maxGap',
+  'connections',
+  'stallTimeout',
+  'wireChecksum',
+  'tokenFile',
+  'caFile',
+] as const;
 export type SourceSettingName = (typeof SOURCE_SETTING_NAMES)[number];
 export const SOURCE_SETTINGS: readonly SourceSettingName[] = SOURCE_SETTING_NAMES;
 

@@ -46,6 +46,8 @@ export const GROUP_OF: Readonly<Record<OptionName, GroupName>> = {
   stallTimeout: 'connection',
   connections: 'connection',
   wireChecksum: 'connection',
+  tokenFile: 'connection',
+  caFile: 'connection',
   columns: 'rows',
   limit: 'rows',
   preserveOrder: 'rows',

@@ -173,7 +173,7 @@ export class ApiServer {
       for (let from = 0; from < files.length; from += FILES_AT_ONCE) {
         const part = files.slice(from, from + FILES_AT_ONCE).map(({ path, length, etag, modifiedMs }) => {
           const modified = new Date(modifiedMs).toISOString();
-          const location = source.locationOf(path);
+          const location = redact(source.locationOf(path));
           return JSON.stringify({ path: source.pathWithin(path), location, bytes: length, modified, etag });
         });
         await output.write(Buffer.from(`${from === 0 ? '' : ','}${part.join(',')}`));

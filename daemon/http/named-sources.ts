@@ -2,6 +2,7 @@
  * The sources of a daemon by their names. Each is opened when it is first asked for and then stays open, shared by all
  * scans of it; one that a reload changed or removed is closed when the last scan of it has ended.
  */
+import { resolve } from 'node:path';
 import { openSource, type Source } from '../../vfs/index.ts';
 import type { SourceConfig } from '../config/config.ts';
 import type { Log } from '../log.ts';
@@ -84,13 +85,16 @@ export class NamedSources {
 
   async #open(
     name: string,
-    { location, folder, connections, stallTimeout, wireChecksum }: SourceConfig,
+    { location, folder, connections, stallTimeout, wireChecksum, tokenFile, caFile }: SourceConfig,
   ): Promise<Source> {
     const source = await openSource(location, {
       workingFolder: folder,
       connections,
       stallMs: stallTimeout,
       checksum: wireChecksum,
+      ...(tokenFile === '' ? {} : { tokenFile: resolve(folder, tokenFile) }),
+      ...(caFile === '' ? {} : { caFile: resolve(folder, caFile) }),
+      onUnpinned: (path, reason) => this.#log.warn({ source: name, path }, reason),
       retry: { onRetry: ({ code, reason }) => this.#log.debug({ source: name, code, reason }, 'trying again') },
       onSkipped: (path, reason) => this.#log.debug({ source: name, path, reason }, 'skipped'),
     });
@@ -143,7 +147,9 @@ function isSameConnection(a: SourceConfig, b: SourceConfig): boolean {
     a.folder === b.folder &&
     a.connections === b.connections &&
     a.stallTimeout === b.stallTimeout &&
-    a.wireChecksum === b.wireChecksum
+    a.wireChecksum === b.wireChecksum &&
+    a.tokenFile === b.tokenFile &&
+    a.caFile === b.caFile
   );
 }
 

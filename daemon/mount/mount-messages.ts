@@ -29,6 +29,8 @@ export interface MountSettings {
   readonly checksum: boolean | undefined;
   /** Milliseconds between looks at the source; absent: by its kind. */
   readonly lookMs: number | undefined;
+  readonly tokenFile: string | undefined;
+  readonly caFile: string | undefined;
 }
 
 /** What is mounted now, and how. */

@@ -209,7 +209,7 @@ function openMountSource(
   log: MountLog,
   look: () => void,
 ): Promise<Source> {
-  const { url, workingFolder, connections, stallMs, checksum } = settings;
+  const { url, workingFolder, connections, stallMs, checksum, tokenFile, caFile } = settings;
   return openSource(url, {
     workingFolder,
     retry: { onRetry: ({ code, reason }) => log.debug({ code, reason }, 'trying again') },
@@ -221,6 +221,9 @@ function openMountSource(
     ...(stallMs === undefined ? {} : { stallMs }),
     ...(checksum === undefined ? {} : { checksum }),
   });
+    ...(tokenFile === undefined ? {} : { tokenFile }),
+    ...(caFile === undefined ? {} : { caFile }),
+    onUnpinned: (path, reason) => log.warn({ path }, reason),
 }
 
 /** The raw view needs no decoder threads. */

@@ -46,6 +46,9 @@ export const RETRY_ATTEMPTS = 6;
 export const RETRY_BASE_MS = 50;
 export const RETRY_CAP_MS = 1_000;
 
+/** Time that a busy source may ask for before the next attempt, milliseconds: a scan rather fails than waits for longer. */
+export const RETRY_AFTER_MAX_MS = 30_000;
+
 /**
  * Retries that a source may have in a row over all its reads; a token comes back with every read that succeeds. Keeps a
  * source that is down from being stormed.

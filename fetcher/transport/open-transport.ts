@@ -2,7 +2,7 @@
  * From a URL to a transport with everything that belongs to it: the source itself, stall timer, bound on concurrency,
  * retries, a disk cache. The path within the source comes back as the user wrote it (percent sequences decoded), globs and all.
  *
- *     rdma://host[:port]/path     file:///path
+ *     rdma://host[:port]/path     file:///path     http[s]://host[:port]/path[?query]
  *
  * Behind the name of a packed region `!/` leads into it: file:///path/lake.qanat!/path.
  */
@@ -11,6 +11,7 @@ import { stat } from 'node:fs/promises';
 import { basename, dirname, resolve } from 'node:path';
 import type { DiskCache } from '../disk-cache/disk-cache.ts';
 import { FetchError } from '../errors.ts';
+import { openHttpSource } from '../objects/open-http.ts';
 import { FileTransport, type OnSkipped } from './file-transport.ts';
 import {
   CONCURRENCY,
@@ -58,6 +59,12 @@ export interface OpenTransportOptions {
   readonly retry?: Partial<RetryPolicy>;
   /** Told when a server's new generation has taken the place of an earlier one: what is listed from then on is it. */
   readonly onGeneration?: (generation: string) => void;
+  /** File with a bearer token for an HTTP server; it is never sent to another one that this redirects to. */
+  readonly tokenFile?: string;
+  /** File with certificate authorities to accept besides those of Node, PEM. */
+  readonly caFile?: string;
+  /** Told, once each, of files of an HTTP server that nothing pins, so that changes may go unnoticed. */
+  readonly onUnpinned?: OnSkipped;
   /** Told, once each, of local files and folders that listings leave out because they can't be looked at. */
   readonly onSkipped?: OnSkipped;
   /** Keeps what is read, for all sources that are given the same one; who opened it closes it, after them. */
@@ -82,7 +89,7 @@ export interface OpenedTransport {
 export async function openTransport(url: string, options: OpenTransportOptions = {}): Promise<OpenedTransport> {
   const counters = newTransportCounters();
   const activity = newTransportActivity();
-  const [, outside = url, inside] = /^(.*?\.qanat)!\/(.*)$/is.exec(url) ?? [];
+  const { outside, inside } = splitPacked(url);
   const { source, path, identity } = await openSource(outside, options, counters, activity);
   const stalls = withStallTimer(options.wrap?.(source) ?? source, 2 * (options.stallMs ?? STALL_MS));
   const limited = withLimit(stalls, options.concurrency ?? CONCURRENCY, activity);
@@ -93,6 +100,13 @@ export async function openTransport(url: string, options: OpenTransportOptions =
   if (diskCache === undefined) return { ...opened, transport: packed ?? retried };
   const name = packed === undefined ? identity : `packed+${identity}/${path}`;
   return { ...opened, transport: withDiskCache(packed ?? retried, diskCache, name, counters), diskCache };
+}
+
+/** A packed file of an HTTP server may have a query behind it, as any file there. */
+function splitPacked(url: string): { outside: string; inside?: string } {
+  const form = /^https?:/i.test(url) ? /^(.*?\.qanat(?:\?[^!]*)?)!\/(.*)$/is : /^(.*?\.qanat)!\/(.*)$/is;
+  const [, outside, inside] = form.exec(url) ?? [];
+  return outside === undefined || inside === undefined ? { outside: url } : { outside, inside };
 }
 
 /** A source that is away counts as lost after as long as one that does not answer. */
@@ -116,7 +130,19 @@ async function openSource(
     const identity = `file://${root === '/' ? '' : root}`;
     return { source: new FileTransport(root, counters, options.onSkipped), path, identity };
   }
-  throw new FetchError('BAD_URL', `${url}: expected rdma://host:port/path or file:///path`);
+  if (/^https?:\/\//i.test(url)) return openHttpSource(url, { ...poolOptions(options), counters });
+  throw new FetchError('BAD_URL', `${url}: expected rdma://host:port/path, https://host/path or file:///path`);
+}
+
+function poolOptions({ concurrency, connectMs, stallMs, caFile, tokenFile, onUnpinned }: OpenTransportOptions) {
+  return {
+    connections: concurrency ?? CONCURRENCY,
+    connectMs: connectMs ?? stallMs ?? CONNECT_MS,
+    stallMs: stallMs ?? STALL_MS,
+    caFile,
+    tokenFile,
+    onUnpinned,
+  };
 }
 
 function queuePairOptions(options: OpenTransportOptions) {

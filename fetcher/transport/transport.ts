@@ -1,6 +1,6 @@
 /**
  * The transport seam: how bytes of one version of one file get from a source into memory. Implementations:
- * queue pairs over TCP (`rdma://`) and local files (`file://`). One conformance suite
+ * queue pairs over TCP (`rdma://`), HTTP (`http://`, `https://`) and local files (`file://`). One conformance suite
  * (`tests/transport-conformance.ts`) runs over all of them; `with-*.ts` wrappers add behaviour.
  *
  * Contract of `read`, on every transport: the promise resolves when exactly the asked bytes of the version in `file`

@@ -1,7 +1,8 @@
 /**
  * Tries again what failed with a retryable error: after a random part of a growing wait (full jitter), resuming behind
  * the bytes that have arrived, with the same version of the file. Attempts count since the last progress. A source that
- * is away may be restarting: it is tried for `patienceMs` however many attempts that takes, by all reads together.
+ * is away may be restarting: it is tried for `patienceMs` however many attempts that takes, by all reads together. One that
+ * says that it is busy is tried for as long, and not before the time that it asks for.
  * What is wrong with nobody, because the source only has another generation, is tried again at once.
  * Over all reads of a source a budget bounds the retries, and reads that succeed refill it: a source that is down is not
  * stormed.
@@ -9,6 +10,7 @@
 import { FetchError } from '../errors.ts';
 import {
   IMMEDIATE_RETRIES_MAX,
+  RETRY_AFTER_MAX_MS,
   RETRY_ATTEMPTS,
   RETRY_BASE_MS,
   RETRY_BUDGET,
@@ -67,7 +69,7 @@ export function withRetry(inner: Transport, counters: TransportCounters, policy:
       return;
     }
     if (++failures.count === 1) failures.sinceMs = performance.now();
-    const patient = error.code === 'REFUSED' || error.code === 'LOST';
+    const patient = error.code === 'REFUSED' || error.code === 'LOST' || error.busyMs !== undefined;
     const leftMs = patient ? failures.sinceMs + rules.patienceMs - performance.now() : 0;
     if (failures.count >= rules.attempts && leftMs <= 0) {
       const seconds = ((performance.now() - failures.sinceMs) / 1000).toFixed(1);
@@ -81,7 +83,7 @@ export function withRetry(inner: Transport, counters: TransportCounters, policy:
     // the last attempt of those that patience allows is made at its end
     const mostMs = failures.count >= rules.attempts ? leftMs : Number.POSITIVE_INFINITY;
     if (error.code === 'REFUSED') await waitTogether(mostMs, signal);
-    else await wait(Math.min(mostMs, jitter(failures.count)), signal);
+    else await wait(Math.min(mostMs, jitter(failures.count) + Math.min(error.busyMs ?? 0, RETRY_AFTER_MAX_MS)), signal);
     if (signal?.aborted) throw new FetchError('CANCELLED', 'cancelled while waiting to try again', { cause: error });
     if (closing.signal.aborted) throw new FetchError('CLOSED', 'the transport is closed');
   }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FetchError } from '../../fetcher/index.ts';
-import { parseLocation } from '../location.ts';
+import { formatLocation, parseLocation } from '../location.ts';
 
 const parts = (text: string, folder = '/work') => {
   const { scheme, authority, glob } = parseLocation(text, folder);
@@ -14,6 +14,15 @@ test('servers', () => {
   assert.deepEqual(parts('rdma://127.0.0.1:1'), ['rdma', '127.0.0.1:1', '']);
   assert.deepEqual(parts('RDMA://[::1]:7400/'), ['rdma', '[::1]:7400', '']);
   assert.deepEqual(parts('rdma://h:1//a/./b/'), ['rdma', 'h:1', 'a/b']);
+});
+
+test('web servers: no wildcards, and what follows a "?" is a query that is not told', () => {
+  assert.deepEqual(parts('https://h/a/b.parquet'), ['https', 'h', 'a/b.parquet']);
+  assert.deepEqual(parts('HTTP://[::1]:80/a//b%20c'), ['http', '[::1]:80', 'a//b c']);
+  const { glob, query, text } = parseLocation('https://h:1/x[*].parquet?sig=a%2Fb?c');
+  assert.deepEqual([glob.literal, query, text], ['x[*].parquet', '?sig=a%2Fb?c', 'https://h:1/x[*].parquet?***']);
+  const asked = { ...parseLocation('https://h/lake.qanat?sig=x'), pack: 'lake.qanat' };
+  assert.equal(formatLocation(asked, 'a#b c'), 'https://h/lake.qanat?sig=x!/a%23b%20c');
 });
 
 test('local files', () => {
@@ -47,6 +56,13 @@ test('what is no location says what to write instead', () => {
     );
   refuses('', /empty: write rdma:/);
   refuses('s3://bucket/key', /scheme s3:.* not supported: write rdma:/);
+  refuses('https://h', /no listings: name a file/);
+  refuses('https://h/dir/', /no listings: name a file/);
+  refuses('https://me:hunter2@h/x', /^fetch BAD_URL: "https:\/\/\*\*\*@h" holds a user name/);
+  refuses('https://h/a#b', /%23/);
+  refuses('https://h/a/../b', /segment/);
+  refuses('https://h:99999/a', /no valid host/);
+  refuses('http:/h/a', /lacks the slashes/);
   refuses('file:/data', /lacks the slashes/);
   refuses('rdma:host/data', /lacks the slashes/);
   refuses('file://data/x', /names the host "data".*three slashes/);
