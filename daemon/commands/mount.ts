@@ -153,12 +153,12 @@ function settingsOf({ operands, options, origins }: CommandContext): MountSettin
     connections: options.connections,
     stallMs: options.stallTimeout,
     checksum: options.wireChecksum,
+    tokenFile: options.tokenFile && resolve(options.tokenFile),
+    caFile: options.caFile && resolve(options.caFile),
     lookMs: options.watchInterval,
   };
 }
 
-    tokenFile: options.tokenFile && resolve(options.tokenFile),
-    caFile: options.caFile && resolve(options.caFile),
 async function openEndpoint(
   { metrics: address }: OptionValues,
   notReady: () => string | undefined,

@@ -27,10 +27,10 @@ export interface MountSettings {
   readonly connections: number | undefined;
   readonly stallMs: number | undefined;
   readonly checksum: boolean | undefined;
-  /** Milliseconds between looks at the source; absent: by its kind. */
-  readonly lookMs: number | undefined;
   readonly tokenFile: string | undefined;
   readonly caFile: string | undefined;
+  /** Milliseconds between looks at the source; absent: by its kind. */
+  readonly lookMs: number | undefined;
 }
 
 /** What is mounted now, and how. */

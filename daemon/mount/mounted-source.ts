@@ -220,10 +220,10 @@ function openMountSource(
     ...(connections === undefined ? {} : { connections }),
     ...(stallMs === undefined ? {} : { stallMs }),
     ...(checksum === undefined ? {} : { checksum }),
-  });
     ...(tokenFile === undefined ? {} : { tokenFile }),
     ...(caFile === undefined ? {} : { caFile }),
     onUnpinned: (path, reason) => log.warn({ path }, reason),
+  });
 }
 
 /** The raw view needs no decoder threads. */
