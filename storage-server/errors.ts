@@ -7,6 +7,7 @@ export type ServeErrorCode =
   | 'CHANGED' // a file changed while it was being pinned or packed
   | 'PACKED' // a packed file is not what it says, or is damaged
   | 'OUTPUT' // a packed file can't be written
+  | 'KEYS' // a file of signing keys can't be read or is none
   | 'LISTEN'; // the address can't be listened on
 
 export class ServeError extends Error {
