@@ -8,7 +8,8 @@ export type ServeErrorCode =
   | 'PACKED' // a packed file is not what it says, or is damaged
   | 'OUTPUT' // a packed file can't be written
   | 'KEYS' // a file of signing keys can't be read or is none
-  | 'LISTEN'; // the address can't be listened on
+  | 'LISTEN' // the address can't be listened on
+  | 'LISTEN_S3'; // that of the S3 API can't be
 
 export class ServeError extends Error {
   override readonly name = 'ServeError';

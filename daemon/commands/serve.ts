@@ -130,6 +130,7 @@ function setReadiness(http: Http | undefined, reason: string | undefined): void 
 
 const HINTS: Partial<Record<ServeErrorCode, string>> = {
   LISTEN: 'choose another with --listen, port 0 takes a free one',
+  LISTEN_S3: 'choose another with --s3, port 0 takes a free one',
   PIN: 'raise it with --pin <bytes>, serve fewer files, or serve them from storage without --pin',
 };
 

@@ -25,12 +25,12 @@ export class S3Server {
     this.#server.on('clientError', refuse);
   }
 
-  /** Starts to listen. Throws ServeError LISTEN. */
+  /** Starts to listen. Throws ServeError LISTEN_S3. */
   listen(host: string, port: number): Promise<AddressInfo> {
     return new Promise((resolve, reject) => {
       const failed = (cause: NodeJS.ErrnoException): void => {
         const why = cause.code === 'EADDRINUSE' ? 'the address is in use (EADDRINUSE)' : cause.message;
-        reject(new ServeError('LISTEN', `S3 on ${host}:${port}: ${why}`, { cause }));
+        reject(new ServeError('LISTEN_S3', `S3 on ${host}:${port}: ${why}`, { cause }));
       };
       this.#server.once('error', failed);
       this.#server.listen({ host, port }, () => {

@@ -22,7 +22,7 @@ export interface RunningS3 {
   reloadKeys(): Promise<void>;
 }
 
-/** Starts it; it is listening when the promise resolves. Throws ServeError LISTEN, NAMES or KEYS. */
+/** Starts it; it is listening when the promise resolves. Throws ServeError LISTEN_S3, NAMES or KEYS. */
 export async function startS3(
   { listen, keysFile, bucket, domain = 'localhost' }: S3Options,
   roots: readonly string[],
