@@ -1,6 +1,6 @@
 /**
  * Clients that nobody here wrote read a partitioned data set over the S3 API of `qanat serve`: pyarrow, boto3,
- * ClickHouse, the aws command and rclone, as far as they are there; with and without signatures. Needs the environment
+ * ClickHouse, DuckDB, the aws command and rclone, as far as they are there; with and without signatures. Needs the environment
  * that interop/setup.sh makes; QANAT_INTEROP_PYTHON names its interpreter.
  */
 import assert from 'node:assert/strict';

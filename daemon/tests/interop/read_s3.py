@@ -102,9 +102,26 @@ def with_chdb():
     return len(files)
 
 
+def with_duckdb():
+    import duckdb
+    import duckdb_extension_httpfs
+
+    extension = next(Path(duckdb_extension_httpfs.__file__).parent.rglob("httpfs.duckdb_extension"))
+    db = duckdb.connect()
+    db.execute(f"load '{extension}'")
+    login = "" if key is None else f", key_id '{key}', secret '{secret}'"
+    db.execute(f"create secret (type s3, endpoint '{endpoint}', use_ssl false, url_style 'path', region 'us-east-1'{login})")
+    sums = "select count(*), sum(id), sum(length(s)), min(s), max(s), sum(year) from read_parquet('{}', hive_partitioning = true)"
+    there = db.execute(sums.format(f"s3://{bucket}/*/*.parquet")).fetchall()
+    here = db.execute(sums.format(f"{folder}/*/*.parquet")).fetchall()
+    assert there == here and there[0][0] == local.num_rows, (there, here)
+    return len(files)
+
+
 def command(*words):
     login = {"AWS_ACCESS_KEY_ID": key, "AWS_SECRET_ACCESS_KEY": secret} if key is not None else {}
     environment = {**os.environ, **login, "AWS_DEFAULT_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true"}
+    environment.pop("AWS_CA_BUNDLE", None)  # which rclone can't bear
     return subprocess.run(words, check=True, capture_output=True, text=True, env=environment, timeout=120).stdout
 
 
@@ -134,6 +151,7 @@ for name, read in [
     ("pyarrow", with_pyarrow),
     ("boto3", with_boto3),
     ("chdb", with_chdb),
+    ("duckdb", with_duckdb),
     ("aws", with_aws),
     ("rclone", with_rclone),
 ]:
