@@ -4,8 +4,9 @@ export interface SeededRandom {
   below(n: number): number;
 }
 
-export function seededRandom(): SeededRandom {
-  const seed = Number(process.env.QANAT_SEED ?? Date.now() % 2 ** 31);
+/** `fallback` is the seed when QANAT_SEED has none; the clock's without it. */
+export function seededRandom(fallback = Date.now() % 2 ** 31): SeededRandom {
+  const seed = Number(process.env.QANAT_SEED ?? fallback);
   console.log(`QANAT_SEED=${seed}`);
   return randomFrom(seed);
 }
