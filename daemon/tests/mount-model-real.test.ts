@@ -346,7 +346,7 @@ async function run(view: View, isCached: boolean, random: SeededRandom, contents
   for (const path of PATHS) if (random.below(5) > 0) lake.put(path);
   writeFileSync(lake.path('mark'), '0');
   lake.place('mark', MARK);
-  const proxy = await WeatherProxy.start(random.fork());
+  using proxy = await WeatherProxy.start(random.fork());
   const server = new ServerBehindProxy(rig, lake.folder, proxy);
   await server.start();
   const options = ['--view', view, '--memory', '16MiB', '--stall-timeout', '400ms', '--watch-interval', '200ms'];
@@ -366,7 +366,6 @@ async function run(view: View, isCached: boolean, random: SeededRandom, contents
     await model.end();
   }
   const { code, errors } = await mount.end('SIGTERM');
-  proxy.close();
   assert.equal(code, 0, errors);
   assert.equal((await rig.run('mountpoint', ['-q', mount.folder])).code, 32);
 }

@@ -43,7 +43,7 @@ export class WeatherProxy {
     for (const socket of this.#sockets) socket.destroy();
   }
 
-  close(): void {
+  [Symbol.dispose](): void {
     this.#server.close();
     this.cut();
   }
