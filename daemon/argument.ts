@@ -144,6 +144,18 @@ export function parseHostPort(text: string): HostPort {
   return { host, port: Number(digits) };
 }
 
+/** The name of a bucket, as clients take one. */
+export function parseBucketName(text: string): string {
+  if (/^(?!.*(?:\.\.|\.-|-\.))[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(text)) return text;
+  throw bad(`${JSON.stringify(text)}: a bucket has 3 to 63 small letters, digits, dots and hyphens`);
+}
+
+/** A name of the domain name system. */
+export function parseDomain(text: string): string {
+  if (/^[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})*$/i.test(text) && text.length < 254) return text.toLowerCase();
+  throw bad(`${JSON.stringify(text)}: expected a domain, such as s3.example.com`);
+}
+
 /** `none`, or what the parser takes. */
 export function orNone<T>(parse: (text: string) => T): (text: string) => T | 'none' {
   return (text) => (text.trim().toLowerCase() === 'none' ? 'none' : parse(text));

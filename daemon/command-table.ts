@@ -40,6 +40,10 @@ export const COMMANDS = {
     options: [
       'listen',
       'http',
+      's3',
+      's3Keys',
+      's3Bucket',
+      's3Domain',
       'all',
       'pin',
       'align',
@@ -61,6 +65,7 @@ export const COMMANDS = {
       ['qanat serve /data/lake', 'on 127.0.0.1:7400; one JSON line when ready'],
       ['qanat serve ./a ./b --listen 127.0.0.1:0 --http none', 'two folders, as a/… and b/…, on a free port'],
       ['qanat serve /data/lake --watch', 'new and rewritten files too, soon after they are there'],
+      ['qanat serve /data/lake --s3 127.0.0.1:7485', 'as the bucket lake of an S3 API too'],
       ['qanat serve lake.qanat --pin 8GiB', 'what qanat pack has written, kept in memory'],
     ],
   },

@@ -18,6 +18,8 @@ import {
   oneOf,
   orAuto,
   orNone,
+  parseBucketName,
+  parseDomain,
   parseDuration,
   parseHostPort,
   parseNamedLocations,
@@ -78,6 +80,32 @@ export const OPTIONS = {
     meaning:
       'Address for HTTP: files (`/files/<path>`, `/region`), `/metrics`, `/healthz`, `/readyz`; port 0 takes a free one, ' +
       '`none` does without',
+  },
+  s3: {
+    argument: 'host:port',
+    parse: parseHostPort,
+    without: 'none',
+    meaning: 'Serve the files as objects too, over a read-only S3 API at this address: each root is a bucket',
+  },
+  s3Keys: {
+    argument: 'file',
+    takes: 'file',
+    parse: (text: string): string => text,
+    without: 'none: everybody is let in',
+    meaning:
+      'File of the keys that requests to the S3 API have to be signed with, `id secret` a line; read again at SIGHUP',
+  },
+  s3Bucket: {
+    argument: 'name',
+    parse: parseBucketName,
+    without: "the root's name, in small letters",
+    meaning: 'Name of the bucket, when one root is served',
+  },
+  s3Domain: {
+    argument: 'domain',
+    parse: parseDomain,
+    without: 'localhost',
+    meaning: 'Requests to hosts `<bucket>.<domain>` mean that bucket (virtual-host style)',
   },
   metrics: {
     argument: 'host:port|none',

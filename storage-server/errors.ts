@@ -7,7 +7,9 @@ export type ServeErrorCode =
   | 'CHANGED' // a file changed while it was being pinned or packed
   | 'PACKED' // a packed file is not what it says, or is damaged
   | 'OUTPUT' // a packed file can't be written
-  | 'LISTEN'; // the address can't be listened on
+  | 'KEYS' // a file of signing keys can't be read or is none
+  | 'LISTEN' // the address can't be listened on
+  | 'LISTEN_S3'; // that of the S3 API can't be
 
 export class ServeError extends Error {
   override readonly name = 'ServeError';

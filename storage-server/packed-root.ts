@@ -21,10 +21,11 @@ import type { ServedFile } from './served-file.ts';
 /** Packed files that have been read, by their paths on this machine: one that has not changed is not read again. */
 export type KnownPacks = Map<string, readonly ServedFile[]>;
 
-/** Reads the directory of a packed file. `shown` is what people call it. Throws ServeError PACKED, CHANGED or ROOT. */
+/** Reads the directory of a packed file. `shown` is what people call it, `name` what it is known by as a root. Throws ServeError PACKED, CHANGED or ROOT. */
 export async function readPackedRoot(
   localPath: string,
   shown: string,
+  name: string,
   known: KnownPacks = new Map(),
 ): Promise<readonly ServedFile[]> {
   const handle = await open(localPath, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(
@@ -41,8 +42,9 @@ export async function readPackedRoot(
       throw new ServeError('CHANGED', `${shown} changed while it was read`);
     }
     const store = { localPath, version };
+    const root = { name, prefix: '' };
     const files = directory.entries.map(({ path, offset, length, etag, modifiedMs }) => {
-      return { path, length, etag, modifiedMs, store, start: directory.dataStart + offset };
+      return { path, length, etag, modifiedMs, store, root, start: directory.dataStart + offset };
     });
     known.set(localPath, files);
     return files;

@@ -18,7 +18,7 @@ import {
   ProtocolError,
   versionEtag,
 } from './protocol/index.ts';
-import type { ServedFile } from './served-file.ts';
+import type { ServedFile, ServedRoot } from './served-file.ts';
 
 export interface Skipped {
   readonly path: string;
@@ -68,11 +68,13 @@ export async function scanRoots(
     names.set(name, resolved.path);
     if (resolved.path !== resolve(root)) onPlace(dirname(resolved.path), basename(resolved.path));
     if (resolved.isFolder) {
-      scan.root = resolved.path;
-      await scan.folder(resolved.path, roots.length === 1 ? '' : `${name}/`, [resolved.path]);
+      const prefix = roots.length === 1 ? '' : `${name}/`;
+      scan.enter({ name, prefix }, resolved.path);
+      await scan.folder(resolved.path, prefix, [resolved.path]);
     } else if (isPackedPath(name)) {
-      scan.packed(await readPackedRoot(resolved.path, root, options.packs));
+      scan.packed(await readPackedRoot(resolved.path, root, name, options.packs));
     } else {
+      scan.enter({ name, prefix: '' });
       await scan.file(resolved.path, name);
     }
   }
@@ -108,18 +110,33 @@ function rootFault({ code, message }: NodeJS.ErrnoException): string {
 
 const NAME = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
+/** A file that has not been looked at. */
+interface Unseen {
+  readonly localPath: string;
+  readonly path: string;
+  readonly root: ServedRoot;
+}
+
 class Scan {
   readonly files: ServedFile[] = [];
   readonly skipped: Skipped[] = [];
-  root = '';
   readonly #all: boolean;
   readonly #onPlace: OnPlace;
   readonly #looks = new FileLooks();
-  readonly #unseen: { readonly localPath: string; readonly path: string }[] = [];
+  readonly #unseen: Unseen[] = [];
+  #root: ServedRoot = { name: '', prefix: '' };
+  /** The folder that links may not leave. */
+  #within = '';
 
   constructor(all: boolean, onPlace: OnPlace) {
     this.#all = all;
     this.#onPlace = onPlace;
+  }
+
+  /** What is found from here on is of this root. */
+  enter(root: ServedRoot, within = ''): void {
+    this.#root = root;
+    this.#within = within;
   }
 
   /** Walks a folder; `ancestors` are the resolved folders above and including it. */
@@ -161,7 +178,7 @@ class Scan {
         this.#skip(path, (error as Error).message);
         return;
       }
-      if (localPath !== this.root && !localPath.startsWith(this.root + sep)) {
+      if (localPath !== this.#within && !localPath.startsWith(this.#within + sep)) {
         this.#skip(path, 'the link leaves the root');
         return;
       }
@@ -182,18 +199,18 @@ class Scan {
 
   /** A file to look at, with others: `settle` has looked at all. */
   async file(localPath: string, path: string): Promise<void> {
-    this.#unseen.push({ localPath, path });
+    this.#unseen.push({ localPath, path, root: this.#root });
     if (this.#unseen.length >= LOOKS_AT_A_TIME) await this.settle();
   }
 
   async settle(): Promise<void> {
     const batch = this.#unseen.splice(0);
     const looks = await this.#looks.at(batch.map(({ localPath }) => localPath));
-    for (const [k, { localPath, path }] of batch.entries()) this.#add(localPath, path, looks[k]!);
+    for (const [k, unseen] of batch.entries()) this.#add(unseen, looks[k]!);
     this.#checkCount();
   }
 
-  #add(localPath: string, path: string, found: Look): void {
+  #add({ localPath, path, root }: Unseen, found: Look): void {
     try {
       checkPath(path);
       if (found instanceof Error) throw found;
@@ -203,7 +220,7 @@ class Scan {
       // Only these of what stat tells: there may be a million.
       const { size, mtimeNs, ctimeNs, ino, dev } = found;
       const store = { localPath, version: { size, mtimeNs, ctimeNs, ino, dev } };
-      this.files.push({ path, length, etag: versionEtag(store.version), modifiedMs, store, start: 0 });
+      this.files.push({ path, length, etag: versionEtag(store.version), modifiedMs, store, root, start: 0 });
     } catch (error) {
       this.#skip(path, (error as Error).message);
     }

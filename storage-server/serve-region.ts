@@ -12,6 +12,7 @@ import type { Region } from './region.ts';
 import { RegionHolder } from './region-holder.ts';
 import { type Pinning, rootsSource } from './region-source.ts';
 import { RootWatcher } from './root-watcher.ts';
+import { type S3Options, startS3 } from './s3/start-s3.ts';
 import type { Skipped } from './scan-roots.ts';
 import { serverCollector } from './server-metrics.ts';
 
@@ -28,6 +29,8 @@ export interface ServeOptions {
   readonly watch?: { readonly intervalMs?: number };
   /** Keep all files in memory. */
   readonly pin?: Pinning;
+  /** Serve an S3 API too. */
+  readonly s3?: S3Options;
   readonly limits?: Partial<ServerLimits>;
   /** Told of connections that are refused, dropped or fail, of files that are skipped, and of publications. */
   readonly log?: (event: string, peer: string, detail: string) => void;
@@ -52,6 +55,10 @@ export interface RunningServer {
   counters(): Readonly<ServerCounters>;
   /** For the registry of a server's metrics. */
   readonly collectMetrics: Collector;
+  /** Where the S3 API is, if it is served, and its buckets. */
+  readonly s3: { readonly host: string; readonly port: number; readonly buckets: readonly string[] } | undefined;
+  /** Reads the keys again that requests to the S3 API are signed with. Throws ServeError KEYS and changes nothing. */
+  reloadKeys(): Promise<void>;
   /**
    * Answers an HTTP request for `/files/<path>` or `/region`; false, and nothing done, if it is about something else.
    * May be called by any listener, which sees to the bounds of requests and connections.
@@ -90,6 +97,13 @@ export async function serveRegion(options: ServeOptions): Promise<RunningServer>
     server.onStale = onStale;
     const { stallMs } = limits;
     const door = new Door({ regions: holder, files: server.files, stallMs, onStale, log });
+    const s3 =
+      options.s3 === undefined
+        ? undefined
+        : await startS3(options.s3, options.roots, door).catch(async (error) => {
+            await server.close();
+            throw error;
+          });
     const collectServer = serverCollector(server, holder, counters);
     watcher?.endLook(true);
     return {
@@ -100,12 +114,16 @@ export async function serveRegion(options: ServeOptions): Promise<RunningServer>
         collectServer(samples);
         door.counters.collect(samples);
       },
+      s3: s3?.place,
+      reloadKeys: async () => s3?.reloadKeys(),
       answerHttp: (request, response) => answerFiles(door, () => counters.publishedMs, request, response),
       republish: () => publishing.republish(),
       async close() {
         watcher?.close();
         publishing.close();
+        s3?.server.stop();
         await Promise.all([server.close(), door.close(limits.drainMs)]);
+        s3?.server.end();
       },
     };
   } catch (error) {

@@ -8,9 +8,18 @@ export interface StoredFile {
   readonly version: VersionStat;
 }
 
+/** A root that files are served from. */
+export interface ServedRoot {
+  /** What it is known by. */
+  readonly name: string;
+  /** What the paths of its files begin with. */
+  readonly prefix: string;
+}
+
 /** A file of the region: consecutive bytes of a stored one, which several may share. */
 export interface ServedFile extends Omit<DirectoryEntry, 'offset'> {
   readonly store: StoredFile;
+  readonly root: ServedRoot;
   /** Where in the stored file it starts. */
   readonly start: number;
 }

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { CorpusFile } from '../corpus-files.ts';
-import { judge } from '../corpus-verdict.ts';
 import type { ColumnReading, FileReading, ReadingError } from '../corpus-reading.ts';
+import { judge } from '../corpus-verdict.ts';
 
 const CAP = 1000;
 

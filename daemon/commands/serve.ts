@@ -31,6 +31,7 @@ export async function serve(context: CommandContext): Promise<void> {
     ...(logFormat === undefined ? {} : { format: logFormat }),
   });
   checkExposure(listen, insecureListen, log);
+  checkS3(context.options, log);
   if (http === 'none') return serveRoots(context, listen, undefined, log);
   checkExposure(http, insecureListen, log);
   const readiness: Readiness = { reason: 'starting: looking at the files to serve', server: undefined };
@@ -79,6 +80,7 @@ async function serveRoots(
     ...(align === undefined ? {} : { alignBytes: align }),
     ...(pinning === undefined ? {} : { pin: pinning.pin }),
     ...watchOf(options),
+    ...s3Of(options),
     log: (event, peer, detail) => logEvent(log, event, peer, detail),
   }).finally(() => pinning?.hide());
   // From here on there is something to drain; closing is bounded by the server's own limit.
@@ -99,6 +101,7 @@ async function serveRoots(
       event: 'ready',
       rdma: formatHostPort(server.address()),
       ...(http === undefined ? {} : { http: formatHostPort(http.endpoint.address()) }),
+      ...(server.s3 === undefined ? {} : { s3: formatHostPort(server.s3), buckets: server.s3.buckets }),
       files,
       bytes: fileBytes,
       generation,
@@ -106,6 +109,7 @@ async function serveRoots(
     });
     await tellState(log, 'ready', `serving on ${formatHostPort(server.address())}`);
     hangups.onHangup(async () => {
+      await server.reloadKeys().catch((error) => log.error(`${error.message}; those that there were are still good`));
       if ((await server.republish()) === 'unchanged') log.info('SIGHUP: nothing has changed');
     });
     await aborted(interruption.signal);
@@ -126,6 +130,7 @@ function setReadiness(http: Http | undefined, reason: string | undefined): void 
 
 const HINTS: Partial<Record<ServeErrorCode, string>> = {
   LISTEN: 'choose another with --listen, port 0 takes a free one',
+  LISTEN_S3: 'choose another with --s3, port 0 takes a free one',
   PIN: 'raise it with --pin <bytes>, serve fewer files, or serve them from storage without --pin',
 };
 
@@ -166,6 +171,28 @@ function checkExposure(listen: HostPort, allowed: boolean, log: Log): void {
     );
   }
   log.warn(`${address} can be reached by other machines, and whoever can connect can read every file served`);
+}
+
+/** Other machines may only reach the S3 API when it asks for signatures, or when it is said that it need not. */
+function checkS3({ s3, s3Keys, s3Bucket, s3Domain, insecureListen = false }: OptionValues, log: Log): void {
+  if (s3 === undefined) {
+    if (s3Keys === undefined && s3Bucket === undefined && s3Domain === undefined) return;
+    throw new CommandError('USAGE', '--s3-keys, --s3-bucket and --s3-domain are about --s3, which is not given');
+  }
+  if (s3Keys === undefined) checkExposure(s3, insecureListen, log);
+  else if (isExposed(s3)) log.warn(`${formatHostPort(s3)} can be reached by other machines: bytes are not encrypted`);
+}
+
+function s3Of({ s3, s3Keys, s3Bucket, s3Domain }: OptionValues): Pick<ServeOptions, 's3'> {
+  if (s3 === undefined) return {};
+  return {
+    s3: {
+      listen: s3,
+      ...(s3Keys === undefined ? {} : { keysFile: s3Keys }),
+      ...(s3Bucket === undefined ? {} : { bucket: s3Bucket }),
+      ...(s3Domain === undefined ? {} : { domain: s3Domain }),
+    },
+  };
 }
 
 function watchOf({ watch = false, watchInterval }: OptionValues): Pick<ServeOptions, 'watch'> {

@@ -19,6 +19,10 @@ export type GroupName = keyof typeof GROUP_TITLES;
 export const GROUP_OF: Readonly<Record<OptionName, GroupName>> = {
   listen: 'serving',
   http: 'serving',
+  s3: 'serving',
+  s3Keys: 'serving',
+  s3Bucket: 'serving',
+  s3Domain: 'serving',
   all: 'serving',
   pin: 'serving',
   config: 'serving',

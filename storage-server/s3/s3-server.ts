@@ -1,0 +1,67 @@
+/** The listener of the S3 API. Gives every connection little and not for long; reads no body. */
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { ServeError } from '../errors.ts';
+import { CHECK_MS, FILES_LIMITS } from '../http/limits.ts';
+import { answerS3, type S3DoorOptions } from './s3-door.ts';
+
+export class S3Server {
+  readonly #server: Server;
+
+  constructor(options: S3DoorOptions) {
+    const { headerBytesMax, requestMs, keepAliveMs, connectionsMax } = FILES_LIMITS;
+    this.#server = createServer({
+      maxHeaderSize: headerBytesMax,
+      headersTimeout: requestMs,
+      requestTimeout: requestMs,
+      keepAliveTimeout: keepAliveMs,
+      connectionsCheckingInterval: CHECK_MS,
+      noDelay: true,
+    });
+    this.#server.maxConnections = connectionsMax;
+    this.#server.on('request', (request, response) => answerS3(options, request, response));
+    // Who asks whether a body is wanted is told that it is not.
+    this.#server.on('checkContinue', (request, response) => answerS3(options, request, response));
+    this.#server.on('clientError', refuse);
+  }
+
+  /** Starts to listen. Throws ServeError LISTEN_S3. */
+  listen(host: string, port: number): Promise<AddressInfo> {
+    return new Promise((resolve, reject) => {
+      const failed = (cause: NodeJS.ErrnoException): void => {
+        const why = cause.code === 'EADDRINUSE' ? 'the address is in use (EADDRINUSE)' : cause.message;
+        reject(new ServeError('LISTEN_S3', `S3 on ${host}:${port}: ${why}`, { cause }));
+      };
+      this.#server.once('error', failed);
+      this.#server.listen({ host, port }, () => {
+        this.#server.off('error', failed);
+        this.#server.on('error', () => {});
+        resolve(this.#server.address() as AddressInfo);
+      });
+    });
+  }
+
+  /** Takes no new connections; ends those that are idle. */
+  stop(): void {
+    this.#server.close();
+    this.#server.closeIdleConnections();
+  }
+
+  /** Ends what is left. */
+  end(): void {
+    this.#server.close();
+    this.#server.closeAllConnections();
+  }
+}
+
+const REFUSALS: Readonly<Record<string, string>> = {
+  HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
+  ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
+};
+
+function refuse(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (socket.writable) {
+    socket.write(`HTTP/1.1 ${REFUSALS[error.code ?? ''] ?? '400 Bad Request'}\r\nConnection: close\r\n\r\n`);
+  }
+  socket.destroy();
+}
