@@ -36,6 +36,8 @@ export interface WebServerOptions {
   /** It knows of If-Match and If-Unmodified-Since. */
   readonly conditions?: boolean;
   readonly ranges?: boolean;
+  /** Every version that was ever seen can be had by its id, as in a bucket with versions. */
+  readonly versions?: boolean;
   readonly tls?: ServerOptions;
   /** What to do wrong with this request. */
   readonly fault?: (request: IncomingMessage, count: number) => Fault | undefined;
@@ -65,6 +67,7 @@ export async function startWebServer(
   const requests: WebServer['requests'] = [];
   let connections = 0;
   const kept = new Map<string, StoredFile>();
+  const history = new Map<string, StoredFile>();
   const load = (path: string): StoredFile | undefined => {
     try {
       const local = join(folder, path);
@@ -74,17 +77,21 @@ export async function startWebServer(
       if (old?.etag === etag) return old;
       const loaded = { bytes: readFileSync(local), etag, modified: new Date(found.mtimeMs - 60_000) };
       kept.set(path, loaded);
+      history.set(`${path}?${versionId(loaded)}`, loaded);
       return loaded;
     } catch {
       return undefined;
     }
   };
   const listener: RequestListener = (request, response) => {
-    const path = decodeURIComponent(new URL(request.url!, 'http://h').pathname).slice(1);
+    const url = new URL(request.url!, 'http://h');
+    const path = decodeURIComponent(url.pathname).slice(1);
     requests.push({ path: request.url!, headers: request.headers, method: request.method! });
     if (options.intercept?.(request, response)) return;
     const fault = server.fault?.(request, requests.length);
-    answer(request, response, load(path), options, fault);
+    const current = load(path);
+    const id = options.versions ? url.searchParams.get('versionId') : null;
+    answer(request, response, id === null ? current : history.get(`${path}?${id}`), options, fault);
   };
   const http: Server = options.tls === undefined ? createServer(listener) : createTlsServer(options.tls, listener);
   http.on('connection', () => connections++);
@@ -107,11 +114,15 @@ export async function startWebServer(
   return server;
 }
 
+function versionId({ etag }: StoredFile): string {
+  return `v${etag.slice(1, -1)}`;
+}
+
 function answer(
   request: IncomingMessage,
   response: ServerResponse,
   file: StoredFile | undefined,
-  { validators = 'strong', conditions = true, ranges = true }: WebServerOptions,
+  { validators = 'strong', conditions = true, ranges = true, versions = false }: WebServerOptions,
   fault: Fault | undefined,
 ): void {
   const refuse = (status: number, headers: Record<string, string> = {}): void => {
@@ -149,6 +160,7 @@ function answer(
   if (validators === 'strong' || validators === 'weak') headers.ETag = validators === 'weak' ? `W/${etag}` : etag;
   if (validators === 'fresh') headers['Last-Modified'] = new Date().toUTCString();
   else if (validators !== 'none') headers['Last-Modified'] = modified.toUTCString();
+  if (versions) headers['x-amz-version-id'] = versionId(file);
   const { 'if-match': match, 'if-unmodified-since': since } = request.headers;
   if (conditions && match !== undefined && match !== headers.ETag) {
     refuse(412);
