@@ -25,7 +25,7 @@ export interface LoopbackOptions {
 }
 
 /** Milliseconds without progress after which a source counts as lost, in these tests. */
-const STALL_MS = 250;
+const STALL_MS = 500;
 
 export class LoopbackMount {
   readonly kernel = new LoopbackKernel();

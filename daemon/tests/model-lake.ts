@@ -77,14 +77,19 @@ export class ModelLake {
   /** Puts another file into the place of what is there; which one is random. */
   put(path: string): Version {
     const content = path.endsWith('.parquet') ? this.#random.pick(this.#contents) : this.#plainBytes();
-    const target = join(this.folder, path);
-    mkdirSync(dirname(target), { recursive: true });
     writeFileSync(this.path('new'), content.raw);
-    renameSync(this.path('new'), target);
+    this.place('new', path);
     this.#lose(path);
     const version = { ...content, path, number: ++this.#number };
     this.current.set(path, version);
     return version;
+  }
+
+  /** Gives a file beside the lake its name in it. */
+  place(name: string, path: string): void {
+    const target = join(this.folder, path);
+    mkdirSync(dirname(target), { recursive: true });
+    renameSync(this.path(name), target);
   }
 
   remove(path: string): void {

@@ -45,6 +45,7 @@ function lakeOf(rig: MountRig): { folder: string; changing: string; same: string
 
 describe('mounts in trouble', { skip: whyNoMounts() }, () => {
   for (const kind of ['server', 'folder'] as const) {
+    // SEMANTICS 17, 18
     test(`a new generation of a ${kind}: ESTALE for what has changed, all else goes on`, async () => {
       await using rig = new MountRig();
       const { folder, changing, same } = lakeOf(rig);
@@ -75,6 +76,7 @@ describe('mounts in trouble', { skip: whyNoMounts() }, () => {
     });
   }
 
+  // SEMANTICS 22, 25
   test('a server that dies is an error in bounded time, and all is well when it is back', async () => {
     await using rig = new MountRig();
     const { folder, same } = lakeOf(rig);
@@ -96,6 +98,7 @@ describe('mounts in trouble', { skip: whyNoMounts() }, () => {
     assert.equal((await mount.end('SIGTERM')).code, 0);
   });
 
+  // SEMANTICS 28
   test('SIGTERM ends a mount that is read, over a server that hangs', async () => {
     await using rig = new MountRig();
     const { folder } = lakeOf(rig);
@@ -118,6 +121,7 @@ describe('mounts in trouble', { skip: whyNoMounts() }, () => {
     assert.deepEqual([again.code, again.text], [0, '']);
   });
 
+  // SEMANTICS 30
   test('what a killed process left is cleared away by the next mount, and by qanat unmount', async () => {
     await using rig = new MountRig();
     const { folder, same } = lakeOf(rig);

@@ -65,6 +65,7 @@ describe('mounts', { skip: whyNoMounts() }, () => {
     return errors === '' ? JSON.parse(text) : errors;
   };
 
+  // SEMANTICS 5, 36
   test('the raw view is the source byte for byte, and says what it did', async () => {
     const mount = await rig.mount(url, 'raw', '--stats', '--json', '--metrics', '127.0.0.1:0');
     const { event, source, view, files, bytes, generation, pid } = mount.ready;
@@ -115,6 +116,7 @@ describe('mounts', { skip: whyNoMounts() }, () => {
     assert.equal((await rig.run('mountpoint', ['-q', mount.folder])).code, 32);
   });
 
+  // SEMANTICS 6, 10
   test('the decoded view has the same rows to DuckDB, other files are as they are', async () => {
     const raw = await rig.mount(url, 'plain');
     const small = ['--memory', '64MiB', '--decoders', '1', '--metrics', '127.0.0.1:0', '--stats'];
@@ -202,6 +204,7 @@ describe('mounts', { skip: whyNoMounts() }, () => {
     assert.equal((await mount.end('SIGTERM')).code, 0);
   });
 
+  // SEMANTICS 32
   test('a mount never reads itself', async () => {
     rig.write('self/data/a.txt', 'a');
     rig.mountPoint('self/data/inside');
@@ -226,6 +229,7 @@ describe('mounts', { skip: whyNoMounts() }, () => {
     assert.equal((await mount.end('SIGTERM')).code, 0);
   });
 
+  // SEMANTICS 29
   test('unmounting what is in use says who uses it, or takes it away', async () => {
     const mount = await rig.mount(url, 'used');
     const reader = rig.reader();

@@ -119,6 +119,7 @@ const DAMAGES: readonly ((path: string, below: (n: number) => number, other: str
   },
 ];
 
+// SEMANTICS 8
 test('random reads against a model, with damage, deletion, new versions and restarts in between', async (t) => {
   const random = seededRandom();
   const rig = await CacheRig.open(t, 24 * MIB);
@@ -160,6 +161,7 @@ test('random reads against a model, with damage, deletion, new versions and rest
   assert.deepEqual(rig.troubles, []);
 });
 
+// SEMANTICS 8
 test('a damaged block is deleted, counted, fetched and kept again', async (t) => {
   const rig = await CacheRig.open(t);
   const bytes = pattern(1 * MIB, 8);

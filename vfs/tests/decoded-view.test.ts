@@ -49,6 +49,7 @@ describe('decoded view', () => {
     ['zstd_v2', "COMPRESSION zstd, PARQUET_VERSION 'V2'"],
     ['uncompressed', 'COMPRESSION uncompressed, DICTIONARY_SIZE_LIMIT 1'],
   ] as const) {
+    // SEMANTICS 10
     test(`readers find the rows of a ${name} file`, async () => {
       const path = await write(name, options);
       const file = read(path);
@@ -72,6 +73,7 @@ describe('decoded view', () => {
     });
   }
 
+  // SEMANTICS 11
   test('fixed-width columns are plain and uncompressed, all else is as it was', async () => {
     const file = read(await write('kinds', 'COMPRESSION snappy'));
     const [metadata] = layoutOf(file);
@@ -97,6 +99,7 @@ describe('decoded view', () => {
     );
   });
 
+  // SEMANTICS 12
   test('levels of a writer that packed them wrongly pass through', async () => {
     const file = read(await write('impala', 'COMPRESSION snappy'));
     const [metadata, layout] = layoutOf(file);
@@ -131,6 +134,7 @@ describe('decoded view', () => {
     assert.equal(await differences(path, shown), 0n);
   });
 
+  // SEMANTICS 12
   test('chunks over the bound pass through; a file without any other has no view', async () => {
     const file = read(await write('bound', 'COMPRESSION snappy'));
     const [, layout] = layoutOf(file, 8 * ROWS);

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { MountError } from '../errors.ts';
 import type { Served } from '../fuse/content.ts';
 import { statusTells } from '../fuse/dying.ts';
-import { ACTIVE_REQUESTS_MAX } from '../fuse/limits.ts';
+import { ACTIVE_REQUESTS_MAX, PENDING_REQUESTS_MAX } from '../fuse/limits.ts';
 import { OpenFlag } from '../fuse/protocol.ts';
 import { chooseServing } from '../fuse/serving.ts';
 import { file, type Rig, startRig } from './fuse-rig.ts';
@@ -71,6 +71,7 @@ test('answers that the kernel does not take are no lookups and no handles', asyn
   assert.equal(session.activity.unwanted, 4);
 });
 
+// SEMANTICS 26
 test('an interrupt is answered with EINTR: at once for who dies, after a moment for others', async () => {
   const dying = new Set([7]);
   const rig = await startRig([file('f', 1000)], { isDying: (pid) => dying.has(pid) });
@@ -116,6 +117,7 @@ test('who is dying', () => {
   assert.equal(statusTells(''), false);
 });
 
+// SEMANTICS 24
 test('what is not answered in time gets ETIMEDOUT', async () => {
   const rig = await startRig([file('f', 1000)], { answerMs: 10 });
   rig.contents.hold = true;
@@ -153,6 +155,22 @@ test('a bounded number of reads is worked on, the others wait in order, and a st
   assert.equal(await kernel.release(node, handle), 0);
 });
 
+// SEMANTICS 27
+test('more requests than can wait are refused, and those that wait are answered', async () => {
+  const rig = await startRig([file('f', 1000)]);
+  const { kernel, contents, session } = rig;
+  contents.hold = true;
+  const { node, handle } = await openPath(rig, 'f');
+  const reads = Array.from({ length: PENDING_REQUESTS_MAX }, () => kernel.read(node, handle, 0, 1));
+  for (let k = 0; k < 3; k++) assert.equal(await kernel.read(node, handle, 0, 1), E.EAGAIN);
+  assert.equal(session.activity.refused, 3);
+  contents.hold = false;
+  for (const held of contents.held) held.answer();
+  const answers = await Promise.all(reads);
+  assert.ok(answers.every((answer) => typeof answer !== 'number'));
+  assert.equal(session.activity.pending, 0);
+});
+
 test('contents that answer at once do not pile up calls', async () => {
   const rig = await startRig([file('f', 100_000)]);
   const { kernel, contents } = rig;
@@ -166,6 +184,7 @@ test('contents that answer at once do not pile up calls', async () => {
   assert.ok(answers.every((answer) => typeof answer !== 'number'));
 });
 
+// SEMANTICS 17, 18
 test('a new generation: unchanged files go on, of the others everything is stale', async () => {
   const before = [file('d/same', 100), file('d/changed', 100, 1), file('gone', 100, 2), file('e/moved', 5, 3)];
   const rig = await startRig(before);
@@ -208,6 +227,7 @@ test('a new generation: unchanged files go on, of the others everything is stale
   assert.equal(await kernel.release(gone.node, gone.handle), 0);
 });
 
+// SEMANTICS 20
 test('a listing that was begun is of one generation', async () => {
   const rig = await startRig([file('a', 1), file('b', 2, 1)]);
   const { handle } = (await rig.kernel.opendir(1)) as { handle: number };

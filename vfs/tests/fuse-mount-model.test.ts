@@ -115,6 +115,7 @@ class Model {
   }
 }
 
+// SEMANTICS 1
 test('random operations on a real mount', { skip }, async () => {
   const random = newRandom('fuse mount model');
   const rig = await startMount({ folder: newFolder(), files: [], generation: 'g0' });

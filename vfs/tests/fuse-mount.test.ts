@@ -108,6 +108,7 @@ for (const inWorker of [false, true]) {
       assert.equal(blocks, Math.ceil(bytes / bsize));
     });
 
+    // SEMANTICS 9
     test('nothing can be written', async () => {
       const code = `
         const fs = require('node:fs');
@@ -123,6 +124,7 @@ for (const inWorker of [false, true]) {
       assert.deepEqual([...new Set(codes)], ['EROFS']);
     });
 
+    // SEMANTICS 23
     test('extended attributes', async (t) => {
       const code =
         'import os,sys\nfor n in sorted(os.listxattr(sys.argv[1])): print(n, os.getxattr(sys.argv[1], n).decode())';
@@ -132,6 +134,7 @@ for (const inWorker of [false, true]) {
       assert.equal(stdout, 'user.qanat.etag 1\nuser.qanat.generation g1\nuser.qanat.path a/cached.bin\n');
     });
 
+    // SEMANTICS 21
     test('what was read once comes from the page cache at the next open', async () => {
       await run('cat', [rig.path('a/cached.bin')]);
       const { requests: before } = await rig.figures();
@@ -166,6 +169,7 @@ test('bytes pushed from another thread are read without being asked for', { skip
   });
 });
 
+// SEMANTICS 16
 test('a new generation: handles of changed files are stale, new opens see new bytes at once', { skip }, async () => {
   await withMount(FILES, async (rig) => {
     const direct = await open(rig.path('a/direct.bin'));
@@ -200,6 +204,7 @@ test('a new generation: handles of changed files are stale, new opens see new by
   });
 });
 
+// SEMANTICS 26
 test('a reader that is killed while its read waits goes at once', { skip }, async () => {
   await withMount(FILES, async (rig) => {
     await rig.call({ op: 'hold', paths: ['a/direct.bin'] });
@@ -213,6 +218,7 @@ test('a reader that is killed while its read waits goes at once', { skip }, asyn
   });
 });
 
+// SEMANTICS 24
 test('a source that never answers: readers get ETIMEDOUT', { skip }, async () => {
   await withMount(
     FILES,
@@ -228,6 +234,7 @@ test('a source that never answers: readers get ETIMEDOUT', { skip }, async () =>
   );
 });
 
+// SEMANTICS 28
 test('unmounting: at once when idle, detached when busy, and what waits is answered', { skip }, async () => {
   await withMount(FILES, async (rig) => {
     assert.equal(await rig.call({ op: 'unmount', graceMs: 5000 }), 'unmounted');
@@ -259,6 +266,7 @@ test('unmounted by somebody else, the server ends by itself', { skip }, async ()
   });
 });
 
+// SEMANTICS 31
 test('a connection that is cut leaves no dead mount', { skip }, async (t) => {
   if (!root) return t.skip('only root can mount fusectl');
   const control = newFolder();
@@ -283,6 +291,7 @@ test('a connection that is cut leaves no dead mount', { skip }, async (t) => {
   }
 });
 
+// SEMANTICS 30
 test('a killed server leaves a dead mount, which the next one clears away', { skip }, async () => {
   const folder = newFolder();
   const first = await startMount({ folder, files: FILES, generation: 'g1' });

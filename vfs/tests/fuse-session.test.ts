@@ -53,6 +53,7 @@ test('names, attributes and listings of the tree', async () => {
   }
 });
 
+// SEMANTICS 3
 test('reads give exactly the bytes, to the end and not beyond', async () => {
   const bytes = patterned(100_000);
   const { kernel, session } = await startRig([file('f', 100_000)]);
@@ -81,6 +82,7 @@ test('reads give exactly the bytes, to the end and not beyond', async () => {
   assert.equal(session.counters.readBytes, 100_000 + 65_536 + 100_000 + 2);
 });
 
+// SEMANTICS 9
 test('whatever would write is refused, what is unknown is told so', async () => {
   const { kernel } = await startRig([file('f', 10)]);
   const node = await kernel.walk('f');
@@ -123,6 +125,7 @@ test('whatever would write is refused, what is unknown is told so', async () => 
   assert.equal((await kernel.request(Opcode.FUSE_ACCESS, node, struct(8, [2]))).errno, E.EROFS);
 });
 
+// SEMANTICS 23
 test('extended attributes', async () => {
   const contents = new MemoryContents();
   const plain = contents.tree('the generation', [file('d/f', 10, 7)]);
@@ -150,6 +153,7 @@ test('extended attributes', async () => {
   assert.equal((await kernel.request(Opcode.FUSE_LISTXATTR, node, struct(8, [10]))).errno, E.ERANGE);
 });
 
+// SEMANTICS 4
 test('errors of contents become numbers, and broken contents EIO', async () => {
   const { kernel, contents, session, problems } = await startRig([file('f', 1000), file('g', 10, 1)]);
   const { node, handle } = await openPath(kernel, 'f');
@@ -200,6 +204,7 @@ test('errors of contents become numbers, and broken contents EIO', async () => {
   assert.equal(session.activity.pending, 0);
 });
 
+// SEMANTICS 13
 test('files that have to be measured: looked up when they are, listed before', async () => {
   const { kernel, contents, session } = await startRig([{ ...file('d/f', 77), unmeasured: true }]);
   const folder = await kernel.walk('d');

@@ -18,13 +18,12 @@ const MIB = 1 << 20;
 const MEMORY_BYTES = 8 * MIB;
 const READERS = 48;
 const READS = 6;
-/** Milliseconds after which a read counts as hanging. */
+/** Milliseconds without an answer after which reads count as hanging. */
 const HANGS_MS = 20_000;
 const random = newRandom('shortage');
 
 /** Many readers at once, each reading here and there. */
 async function readAll(content: FileContent, expected: Uint8Array): Promise<void> {
-  const late = new AbortController();
   let answered = 0;
   const readers = Array.from({ length: READERS }, async (_, k) => {
     for (let n = 0; n < READS; n++) {
@@ -34,11 +33,16 @@ async function readAll(content: FileContent, expected: Uint8Array): Promise<void
       answered++;
     }
   });
-  const hangs = sleep(HANGS_MS, undefined, { signal: late.signal }).then(() => {
-    throw new Error(`only ${answered} of ${READERS * READS} reads were answered`);
-  });
-  hangs.catch(() => {});
-  await Promise.race([Promise.all(readers), hangs]).finally(() => late.abort());
+  const over = new AbortController();
+  const hangs = async (): Promise<void> => {
+    for (let before = -1; before !== answered; await sleep(HANGS_MS, undefined, { signal: over.signal })) {
+      before = answered;
+    }
+    throw new Error(`${answered} of ${READERS * READS} reads were answered, the others are not`);
+  };
+  const watch = hangs();
+  watch.catch(() => {});
+  await Promise.race([Promise.all(readers), watch]).finally(() => over.abort());
 }
 
 async function settle(rig: ViewRig): Promise<void> {
@@ -66,7 +70,8 @@ describe('shortage', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  test('raw', async () => {
+  // SEMANTICS 33, 34
+  test('more readers of the raw view than memory', async () => {
     const rig = new ViewRig({ memoryBytes: MEMORY_BYTES, depth: 3 });
     rig.transport.turns = () => random.below(4);
     const bytes = random.bytes(24 * MIB);
@@ -77,7 +82,8 @@ describe('shortage', () => {
     assert.equal(rig.pool.usedBytes, 0);
   });
 
-  test('decoded', async () => {
+  // SEMANTICS 33, 34
+  test('more readers of the decoded view than memory', async () => {
     const rig = new ViewRig({ memoryBytes: MEMORY_BYTES, depth: 3, chunkBytesMax: MIB });
     rig.transport.turns = () => random.below(4);
     const content = rig.decoded(rig.transport.add('f.parquet', fixed));

@@ -50,6 +50,7 @@ describe('views', () => {
   }
 
   for (const memoryBytes of [64 << 20, 8 << 20]) {
+    // SEMANTICS 13
     test(`random reads of both views, ${memoryBytes >> 20} MiB`, async () => {
       const rig = new ViewRig({ memoryBytes, depth: 3 });
       rig.transport.turns = () => below(3);
@@ -67,6 +68,7 @@ describe('views', () => {
     });
   }
 
+  // SEMANTICS 7
   test('nothing is fetched twice while it is in memory, and the next row groups come ahead', async () => {
     const rig = new ViewRig({ depth: 2 });
     const raw = rig.raw(rig.transport.add('f.parquet', file));
@@ -127,6 +129,7 @@ describe('views', () => {
     assert.equal(rig.pool.usedBytes, 0);
   });
 
+  // SEMANTICS 25
   test('a source that fails is an error of the read, and works again when the source does', async () => {
     const rig = new ViewRig();
     const version = rig.transport.add('f.parquet', file);
@@ -147,6 +150,7 @@ describe('views', () => {
     assert.equal(rig.pool.usedBytes, 0);
   });
 
+  // SEMANTICS 14
   test('damaged pages are an error of the reads that need them alone', async () => {
     const rig = new ViewRig();
     const damaged = file.slice();
@@ -160,6 +164,7 @@ describe('views', () => {
     assert.equal(rig.pool.usedBytes, 0);
   });
 
+  // SEMANTICS 15
   test('what is pushed into the kernel cache is what the view holds there, in whole pages', async () => {
     const rig = new ViewRig();
     const cache = view.slice().fill(0xaa);
@@ -196,6 +201,7 @@ describe('views', () => {
     assert.equal(rig.pool.usedBytes, 0);
   });
 
+  // SEMANTICS 6
   test('what is no Parquet is read as it is, in both views', async () => {
     const rig = new ViewRig();
     const text = new Uint8Array(3_000_000).map((_, k) => k % 251);
