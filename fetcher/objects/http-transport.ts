@@ -14,6 +14,7 @@ import {
   conditionsOf,
   contentLength,
   headerOf,
+  isPart,
   isPinned,
   parseContentRange,
   throwIfEncoded,
@@ -92,8 +93,8 @@ export class HttpTransport implements Transport {
     if (status !== 200 && status !== 206) throw refusal(status, headers, path);
     throwIfEncoded(headers, path);
     const { total, range } = parseContentRange(headerOf(headers, 'content-range')) ?? {};
-    const length = status === 206 ? total : contentLength(headers);
-    if (status === 206 && range?.start !== 0) {
+    const length = isPart(status, headers) ? total : contentLength(headers);
+    if (isPart(status, headers) && range?.start !== 0) {
       throw new FetchError('PROTOCOL', `${path}: the server answers with another range than was asked for`, {
         retryable: true,
       });
@@ -129,7 +130,7 @@ export class HttpTransport implements Transport {
       onBytes(bytes) {
         counters.bytesOnWire += bytes.byteLength;
         counters.bytesDirectory += bytes.byteLength;
-        return probe?.status !== 200;
+        return probe === undefined || isPart(probe.status, probe.headers);
       },
     };
     await this.#send(path, { ...headers, 'accept-encoding': 'identity' }, sink, undefined);

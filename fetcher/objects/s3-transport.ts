@@ -7,7 +7,7 @@ import type { Dispatcher } from 'undici';
 import { sortedByPath } from '../../storage-server/protocol/index.ts';
 import { FetchError } from '../errors.ts';
 import type { FileVersion, ReadOptions, Transport, TransportCounters } from '../transport/transport.ts';
-import { type AnswerHeaders, headerOf, parseContentRange, throwIfEncoded } from './answer.ts';
+import { type AnswerHeaders, contentLength, headerOf, isPart, parseContentRange, throwIfEncoded } from './answer.ts';
 import { type AnswerSink, exchange } from './exchange.ts';
 import { KEYS_MAX, RECOVERIES_MAX, REFUSAL_BYTES_MAX, VERSIONS_KEPT_MAX } from './limits.ts';
 import { type RangeSource, readByRanges } from './range-read.ts';
@@ -69,9 +69,10 @@ export class S3Transport implements Transport {
     if (probe === undefined || probe === 'none') return undefined;
     throwIfEncoded(probe.headers, path);
     const { total, range } = parseContentRange(headerOf(probe.headers, 'content-range')) ?? {};
-    const length = probe.status === 206 ? total : Number(headerOf(probe.headers, 'content-length') ?? Number.NaN);
+    const isOfPart = isPart(probe.status, probe.headers);
+    const length = isOfPart ? total : contentLength(probe.headers);
     const etag = quoted(headerOf(probe.headers, 'etag')?.trim() ?? '');
-    if (length === undefined || !Number.isSafeInteger(length) || (probe.status === 206 && range?.start !== 0)) {
+    if (length === undefined || (isOfPart && range?.start !== 0)) {
       throw new FetchError('PROTOCOL', `${path}: the server does not say how long it is`, { retryable: true });
     }
     const modifiedMs = Date.parse(headerOf(probe.headers, 'last-modified') ?? '');
@@ -111,7 +112,7 @@ export class S3Transport implements Transport {
           onBytes(bytes) {
             counters.bytesOnWire += bytes.byteLength;
             counters.bytesDirectory += bytes.byteLength;
-            return probe?.status !== 200;
+            return probe === undefined || isPart(probe.status, probe.headers);
           },
         },
         undefined,

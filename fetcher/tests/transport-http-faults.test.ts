@@ -65,6 +65,7 @@ const FOR_EVER: Readonly<Record<Fault, FetchErrorCode | undefined>> = {
   short: undefined,
   long: 'PROTOCOL',
   whole: undefined,
+  'part-as-200': undefined,
   'whole-chunked': undefined,
   'other-etag': 'STALE',
   'no-range-header': 'PROTOCOL',

@@ -22,6 +22,7 @@ export type Fault =
   | 'short' // fewer bytes than asked, and it says so
   | 'long' // more bytes than asked, in chunks
   | 'whole' // 200 for a range
+  | 'part-as-200' // 200 and the range, as rclone answers
   | 'whole-chunked' // 200 for a range, without a length
   | 'other-etag' // the same bytes under another ETag
   | 'no-range-header' // 206 without Content-Range
@@ -196,7 +197,7 @@ function answer(
   if (fault === 'long') body = Buffer.concat([body, Buffer.alloc(100, 0xaa)]);
   const isChunked = fault === 'long' || fault === 'truncate-chunked';
   if (!isChunked) headers['Content-Length'] = String(body.length);
-  response.writeHead(206, headers);
+  response.writeHead(fault === 'part-as-200' ? 200 : 206, headers);
   const half = body.length >> 1;
   if (fault === 'truncate-chunked') response.end(body.subarray(0, half));
   else if (fault === 'stall') response.write(body.subarray(0, half));
