@@ -5,7 +5,6 @@
  * Redirects are followed and remembered while they work; credentials go to the host that they were given for alone.
  */
 import { randomBytes } from 'node:crypto';
-import type { Dispatcher } from 'undici';
 import { FetchError } from '../errors.ts';
 import type { OnSkipped } from '../transport/file-transport.ts';
 import type { FileVersion, ReadOptions, Transport, TransportCounters } from '../transport/transport.ts';
@@ -20,7 +19,7 @@ import {
   throwIfEncoded,
   versionOf,
 } from './answer.ts';
-import { type AnswerSink, exchange } from './exchange.ts';
+import { type AnswerSink, exchange, type Pool } from './exchange.ts';
 import { REDIRECTS_MAX, REFUSAL_BYTES_MAX, TARGETS_KEPT_MAX } from './limits.ts';
 import { type RangeSource, readByRanges } from './range-read.ts';
 import { refusal } from './refusal.ts';
@@ -34,7 +33,7 @@ export interface HttpSourceOptions {
   readonly token?: string | undefined;
   readonly counters: TransportCounters;
   /** Ends with the transport. */
-  readonly pool: Dispatcher;
+  readonly pool: Pool;
   /** Told, once each, of files that nothing pins. */
   readonly onUnpinned?: OnSkipped | undefined;
 }

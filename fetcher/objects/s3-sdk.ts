@@ -4,12 +4,11 @@
  * are read without it, by requests that its signer signs. This is the only file that imports it, when S3 is first used.
  */
 import type { S3Client } from '@aws-sdk/client-s3';
-import type { Dispatcher } from 'undici';
 import { FetchError } from '../errors.ts';
 import type { TransportCounters } from '../transport/transport.ts';
 import type { AnswerHeaders } from './answer.ts';
 import { connectionError } from './connection-errors.ts';
-import { exchange } from './exchange.ts';
+import { exchange, type Pool } from './exchange.ts';
 import { DOCUMENT_BYTES_MAX } from './limits.ts';
 import { isExpired, otherRegion, s3Refusal } from './s3-errors.ts';
 
@@ -21,7 +20,7 @@ export interface S3BucketOptions {
   /** Requests are not signed. */
   readonly isAnonymous: boolean;
   readonly isRequesterPays: boolean;
-  readonly pool: Dispatcher;
+  readonly pool: Pool;
   readonly counters: TransportCounters;
 }
 

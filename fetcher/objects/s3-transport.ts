@@ -3,12 +3,11 @@
  * object's ETag as its condition, and where the bucket has versions names the version as soon as an answer told it. Keys
  * that end with "/" stand for folders and are no files.
  */
-import type { Dispatcher } from 'undici';
 import { sortedByPath } from '../../storage-server/protocol/index.ts';
 import { FetchError } from '../errors.ts';
 import type { FileVersion, ReadOptions, Transport, TransportCounters } from '../transport/transport.ts';
 import { type AnswerHeaders, contentLength, headerOf, isPart, parseContentRange, throwIfEncoded } from './answer.ts';
-import { type AnswerSink, exchange } from './exchange.ts';
+import { type AnswerSink, exchange, type Pool } from './exchange.ts';
 import { KEYS_MAX, RECOVERIES_MAX, REFUSAL_BYTES_MAX, VERSIONS_KEPT_MAX } from './limits.ts';
 import { type RangeSource, readByRanges } from './range-read.ts';
 import { isMissing, parseRefusal, s3Refusal } from './s3-errors.ts';
@@ -17,7 +16,7 @@ import { quoted, type S3Bucket } from './s3-sdk.ts';
 export interface S3SourceOptions {
   readonly name: string;
   readonly bucket: S3Bucket;
-  readonly pool: Dispatcher;
+  readonly pool: Pool;
   readonly counters: TransportCounters;
 }
 
