@@ -37,7 +37,7 @@ const EXTERNAL_GROWTH_BYTES_MAX = 12 << 20;
  * it frees them and the allocator keeps the pages, so that it takes some hundred scans until nothing is used for the first
  * time; from then on a leak would show here too.
  */
-const RSS_GROWTH_BYTES_MAX = { long: 48 << 20, short: 128 << 20 } as const;
+const RSS_GROWTH_BYTES_MAX = { long: 64 << 20, short: 128 << 20 } as const;
 
 interface Report {
   readonly seconds: number;

@@ -67,6 +67,8 @@ export class ServerBehindProxy {
 
   /** Looks at the files again. */
   publish(): void {
+    const { exitCode, signalCode } = this.#child ?? { exitCode: null, signalCode: null };
+    if (exitCode !== null || signalCode !== null) throw new Error(`the server ended with ${exitCode ?? signalCode}`);
     this.#child?.kill('SIGHUP');
   }
 
