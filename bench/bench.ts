@@ -9,6 +9,7 @@ import { benchDecode } from './decode.ts';
 import { benchFooter } from './footer.ts';
 import { benchMemory } from './memory.ts';
 import { benchMount } from './mount.ts';
+import { benchMountLatency } from './mount-latency.ts';
 import { benchMountRaw } from './mount-raw.ts';
 import { type BenchOptions, type BenchResult, formatTable } from './result.ts';
 import { benchScan } from './scan.ts';
@@ -22,6 +23,7 @@ const BENCHMARKS: Readonly<Record<string, (options: BenchOptions) => Promise<Ben
   footer: benchFooter,
   mount: benchMount,
   'mount-raw': benchMountRaw,
+  'mount-latency': benchMountLatency,
   cache: benchCache,
 };
 
@@ -53,12 +55,17 @@ const TARGETS: Readonly<Record<string, readonly [direction: 'least' | 'most', va
   'socket.sequential': ['least', 0.6],
 };
 
-const USAGE = `usage: npm run bench -- <${Object.keys(BENCHMARKS).join('|')}|all> [--small] [--json] [--rows n]`;
+const USAGE = `usage: npm run bench -- <${Object.keys(BENCHMARKS).join('|')}|all> [--small] [--json] [--rows n] [--svg file]`;
 
 function readArguments(): { names: string[]; json: boolean; options: BenchOptions } {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
-    options: { small: { type: 'boolean' }, json: { type: 'boolean' }, rows: { type: 'string' } },
+    options: {
+      small: { type: 'boolean' },
+      json: { type: 'boolean' },
+      rows: { type: 'string' },
+      svg: { type: 'string' },
+    },
   });
   const rows = values.rows === undefined ? undefined : Number(values.rows);
   if (rows !== undefined && !(Number.isSafeInteger(rows) && rows > 0)) throw new Error(`--rows ${values.rows}`);
@@ -68,7 +75,11 @@ function readArguments(): { names: string[]; json: boolean; options: BenchOption
   return {
     names,
     json: values.json ?? false,
-    options: { small: values.small ?? false, ...(rows === undefined ? {} : { rows }) },
+    options: {
+      small: values.small ?? false,
+      ...(rows === undefined ? {} : { rows }),
+      ...(values.svg === undefined ? {} : { svg: values.svg }),
+    },
   };
 }
 

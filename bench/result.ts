@@ -16,6 +16,8 @@ export interface BenchOptions {
   readonly small?: boolean;
   /** Rows of the generated table. */
   readonly rows?: number;
+  /** File for the picture, of benchmarks that have one. */
+  readonly svg?: string;
 }
 
 /** Runs of each side, small or not: medians need at least five. */

@@ -26,6 +26,9 @@ import { type CommandContext, printJson } from './command.ts';
 import { cacheSettings } from './disk-cache.ts';
 import { DRAIN_MS_DEFAULT } from './limits.ts';
 
+/** For benchmarks, which compare with a mount that knows nothing of Parquet. */
+const PLAIN_VARIABLE = 'QANAT_INTERNAL_PLAIN_MOUNT';
+
 export async function mount(context: CommandContext): Promise<void> {
   const { options, interruption } = context;
   if (options.foreground && options.daemon) {
@@ -149,6 +152,7 @@ function settingsOf({ operands, options, origins }: CommandContext): MountSettin
     verifyChecksums: options.verifyChecksums ?? true,
     prefetchDepth: options.prefetchDepth ?? PREFETCH_DEPTH_DEFAULT,
     maxGap: options.maxGap ?? 'auto',
+    plain: process.env[PLAIN_VARIABLE] !== undefined,
     diskCache: cacheSettings(options, origins),
     allowOther: options.allowOther,
     access: sourceAccess(options, (path) => resolve(path)),

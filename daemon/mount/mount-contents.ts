@@ -7,9 +7,9 @@ import { type FileVersion, GapEstimator } from '../../fetcher/index.ts';
 import { BucketCounts, METRICS } from '../../metrics/index.ts';
 import { isParquetPath } from '../../storage-server/protocol/index.ts';
 import { CachePusher, ChunkStore, DECODED_CHUNK_SHARE, DecodedContent } from '../../vfs/decoded/index.ts';
-import type { FileContent, TreeFile } from '../../vfs/fuse/index.ts';
+import { type FileContent, PAGE_BYTES, READ_AHEAD_BYTES, type TreeFile } from '../../vfs/fuse/index.ts';
 import type { Source } from '../../vfs/index.ts';
-import { FileUnits, RangeStore, RawContent, type StoredFile } from '../../vfs/raw/index.ts';
+import { FileUnits, RangeStore, RawContent, READ_KEPT_BYTES, type StoredFile } from '../../vfs/raw/index.ts';
 import type { ScanEngine } from '../scan/engine.ts';
 import { PUSH_IDLE_MS, PUSH_PIECE_BYTES } from './limits.ts';
 import { PrefetchDepth } from './prefetch-depth.ts';
@@ -27,6 +27,8 @@ export interface ContentsOptions {
   readonly prefetchDepth: number | 'auto';
   readonly maxGap: number | 'auto';
   readonly versionOf: (file: TreeFile) => FileVersion;
+  /** Takes Parquet files for any others: sequential read-ahead only. For comparisons. */
+  readonly plain?: boolean;
   readonly push: PushPages;
   readonly onDepth: (depth: number, reason: string) => void;
 }
@@ -57,6 +59,8 @@ export class MountContents {
         this.fetchSeconds.observe(milliseconds / 1000);
         this.fetchBytes.observe(bytes);
       },
+      // what the decoded view passes on, the kernel does not keep
+      ...(options.view === 'raw' ? { readKeptBytes: READ_KEPT_BYTES } : {}),
     });
     this.depth = new PrefetchDepth(prefetchDepth, () => this.#totals(), onDepth);
     if (engine === undefined) return;
@@ -94,6 +98,7 @@ export class MountContents {
     return new RawContent({
       depth: () => this.depth.current,
       opening: { serve: 'cached' },
+      kernelAheadBytes: this.#options.view === 'raw' ? READ_AHEAD_BYTES : 0,
       stored: () => this.#stored(version),
     });
   }
@@ -103,10 +108,10 @@ export class MountContents {
   }
 
   async #units(version: FileVersion): Promise<FileUnits> {
-    if (!isParquetPath(version.path)) return FileUnits.blocks(version.length);
+    if (this.#options.plain || !isParquetPath(version.path)) return FileUnits.blocks(version.length);
     try {
       const handle = await this.#options.source.open(version);
-      return FileUnits.parquet(await handle.footer(), version.length);
+      return FileUnits.parquet(await handle.footer(), version.length, this.#options.view === 'raw' ? PAGE_BYTES : 1);
     } catch (error) {
       // named as Parquet and none, or a footer that is broken: bytes are bytes
       if (error instanceof DecodeError) return FileUnits.blocks(version.length);

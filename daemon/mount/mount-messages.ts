@@ -21,6 +21,8 @@ export interface MountSettings {
   readonly verifyChecksums: boolean;
   readonly prefetchDepth: number | 'auto';
   readonly maxGap: number | 'auto';
+  /** Takes Parquet files for any others: for comparisons. */
+  readonly plain: boolean;
   /** Absent: none. */
   readonly diskCache: { readonly folder: string; readonly bytes: number } | undefined;
   /** Absent: as is usual for this user. */

@@ -110,6 +110,7 @@ export class MountedSource {
       view,
       prefetchDepth,
       maxGap,
+      plain: settings.plain,
       versionOf: (file) => tree.versionOf(file),
       push: async (file, offset, bytes) => {
         // the inode of just this version: numbers are never used again, so that a later one can't be meant

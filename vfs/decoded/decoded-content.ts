@@ -205,7 +205,10 @@ export class DecodedContent implements FileContent {
     } else if (section.kind === 'passed') {
       this.#options.raw.read(section.from + from, to - from, signal, done);
     } else {
-      const cancel = this.#chunk(loaded, section).read(from, to - from, (error, views) => {
+      const chunk = this.#chunk(loaded, section);
+      // all of it at once, of which its decoder asks for one piece after the other
+      if (chunk.isAbsent) loaded.stored.prefetch(unitsOfChunk(chunk.source));
+      const cancel = chunk.read(from, to - from, (error, views) => {
         signal.onAbort = undefined;
         done(error, views);
       });

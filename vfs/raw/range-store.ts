@@ -16,7 +16,9 @@ import {
   RangeFetch,
   type Transport,
 } from '../../fetcher/index.ts';
-import { AHEAD_SHARE, REQUEST_SHARE, SPECULATIVE_REQUESTS_MAX, STORE_REQUEST_BYTES_MAX } from '../limits.ts';
+import { PAGE_BYTES } from '../fuse/limits.ts';
+import { AHEAD_SHARE, REQUEST_SHARE, STORE_REQUEST_BYTES_MAX } from '../limits.ts';
+import { AheadQueue } from './ahead-queue.ts';
 import { type Keeper, MemoryTurns } from './memory-turns.ts';
 import { type BytesReady, StoredFile, type Turn, type Unit, type UnitKeeper } from './stored-file.ts';
 import type { FileUnits } from './units.ts';
@@ -28,6 +30,13 @@ export interface RangeStoreOptions {
   /** Bytes that may lie between two units of one request. */
   readonly gapBytes: () => number;
   readonly onFetch?: (bytes: number, milliseconds: number) => void;
+  /** Bytes that stay although they were read to their end, for those who read them again; all that have room by default. */
+  readonly readKeptBytes?: number;
+}
+
+/** It is there, whole, and nobody uses it. */
+function isIdle({ pins, landed, start, end }: Unit): boolean {
+  return pins === 0 && landed === end - start;
 }
 
 export class RangeStore implements UnitKeeper, ReadKeeper, Keeper {
@@ -41,10 +50,11 @@ export class RangeStore implements UnitKeeper, ReadKeeper, Keeper {
   readonly #options: RangeStoreOptions;
   /** Units in memory or on their way, the least recently used first. */
   readonly #units = new Set<Unit>();
+  /** Those of them that were read to their end, in the same order. */
+  readonly #readThrough = new Set<Unit>();
+  #readThroughBytes = 0;
   readonly #waiters = new Set<WaitingRead>();
-  /** Units to be fetched ahead, in order. */
-  #ahead: Unit[] = [];
-  #aheadRequests = 0;
+  readonly #ahead = new AheadQueue();
   #requestsOpen = 0;
   #closed: Error | undefined;
   readonly #requestBytesMax: number;
@@ -133,9 +143,16 @@ export class RangeStore implements UnitKeeper, ReadKeeper, Keeper {
     if (read.isParked) return;
     read.isParked = true;
     for (const unit of read.units) {
-      if (readTo > 0) unit.readTo = Math.max(unit.readTo, Math.min(unit.end, readTo) - unit.start);
+      if (readTo > 0) this.#readUpTo(unit, readTo);
       this.unpin(unit);
     }
+  }
+
+  #readUpTo(unit: Unit, end: number): void {
+    unit.readTo = Math.max(unit.readTo, Math.min(unit.end, end) - unit.start);
+    if (unit.readTo < unit.end - unit.start || unit.fetch === undefined || this.#readThrough.has(unit)) return;
+    this.#readThrough.add(unit);
+    this.#readThroughBytes += unit.end - unit.start;
   }
 
   /** Nobody waits any more. */
@@ -161,11 +178,7 @@ export class RangeStore implements UnitKeeper, ReadKeeper, Keeper {
     this.#waiters.delete(read);
     try {
       if (failure !== undefined) done(failure, []);
-      else
-        done(
-          undefined,
-          units.map((unit) => this.#view(unit, range)),
-        );
+      else done(undefined, this.#views(units, range));
     } finally {
       this.#letGo(read, failure === undefined ? range.end : 0);
       this.turns.end(read);
@@ -173,11 +186,18 @@ export class RangeStore implements UnitKeeper, ReadKeeper, Keeper {
     return true;
   }
 
-  #view(unit: Unit, range: Range): Uint8Array {
-    const address = this.addressOf(unit);
-    const from = Math.max(unit.start, range.start) - unit.start;
-    const to = Math.min(unit.end, range.end) - unit.start;
-    return this.#options.pool.u8.subarray(address + from, address + to);
+  /** The bytes of a range, in as few views as its units lie in places. */
+  #views(units: readonly Unit[], range: Range): Uint8Array[] {
+    const { u8 } = this.#options.pool;
+    const views: Uint8Array[] = [];
+    for (let k = 0; k < units.length; ) {
+      const first = units[k]!;
+      const from = this.addressOf(first) + Math.max(first.start, range.start) - first.start;
+      while (k + 1 < units.length && units[k + 1]!.fetch === first.fetch) k++;
+      const last = units[k++]!;
+      views.push(u8.subarray(from, this.addressOf(last) + Math.min(last.end, range.end) - last.start));
+    }
+    return views;
   }
 
   /** The pool's address of a unit that is in memory or on its way. */
@@ -195,50 +215,44 @@ export class RangeStore implements UnitKeeper, ReadKeeper, Keeper {
     const isWhole = unit.landed === unit.end - unit.start;
     if (unit.failure !== undefined || unit.file.isClosed || (isDone && isWhole)) this.#release(unit, 'speculation');
     else if (this.turns.isShort) this.turns.freed();
+    else this.#dropRead();
+  }
+
+  /** What was read to its end leaves beyond the bytes that are to be kept of it. */
+  #dropRead(): void {
+    const { readKeptBytes = Number.POSITIVE_INFINITY } = this.#options;
+    for (const unit of this.#readThrough) {
+      if (this.#readThroughBytes <= readKeptBytes) return;
+      if (isIdle(unit)) this.#release(unit, 'evicted');
+    }
   }
 
   #touch(unit: Unit): void {
     if (this.#units.delete(unit)) this.#units.add(unit);
+    if (this.#readThrough.delete(unit)) this.#readThrough.add(unit);
   }
 
   /** Fetches units that nobody waits for yet, in this order, as room and turns allow. */
   prefetch(units: readonly Unit[]): void {
     if (this.#closed !== undefined) return;
-    const waiting = new Set(this.#ahead);
-    for (const unit of units) if (unit.fetch === undefined && !waiting.has(unit)) this.#ahead.push(unit);
+    this.#ahead.add(units);
     this.#startAhead();
   }
 
   /** Forgets what was to be fetched ahead of a file. */
   forget(file: StoredFile): void {
-    this.#ahead = this.#ahead.filter((unit) => unit.file !== file);
+    this.#ahead.forget(file);
   }
 
   #startAhead(): void {
     const { pool } = this.#options;
-    while (this.#ahead.length > 0 && this.#aheadRequests < SPECULATIVE_REQUESTS_MAX && !this.turns.isShort) {
-      const batch: Unit[] = [];
-      let bytes = 0;
-      for (const unit of this.#ahead) {
-        if (unit.fetch !== undefined || unit.file.isClosed) continue;
-        if (
-          batch.length > 0 &&
-          (unit.file !== batch[0]!.file || bytes + unit.end - unit.start > this.#requestBytesMax)
-        ) {
-          break;
-        }
-        batch.push(unit);
-        bytes += unit.end - unit.start;
-      }
-      if (batch.length === 0) {
-        this.#ahead = [];
-        return;
-      }
+    while (this.#ahead.mayBegin && !this.turns.isShort) {
+      const { units, bytes } = this.#ahead.batch(this.#requestBytesMax);
+      if (units.length === 0) return;
       // room for it is made only from what has been read through: what was fetched ahead must not push out its like
       while (pool.usedBytes + bytes > pool.capacityBytes * AHEAD_SHARE) if (!this.evict(true)) return;
-      const started = new Set(batch);
-      this.#ahead = this.#ahead.filter((unit) => !started.has(unit) && unit.fetch === undefined);
-      if (!this.#startBatch(batch)) return;
+      this.#ahead.remove(units);
+      if (!this.#startBatch(units)) return;
     }
   }
 
@@ -268,11 +282,14 @@ export class RangeStore implements UnitKeeper, ReadKeeper, Keeper {
       parts,
       signal: this.#cancel.signal,
       onFreed: () => this.turns.freed(),
+      // the kernel copies page by page: of pages that lie as its own do, it takes one for one
+      alignment: PAGE_BYTES,
     });
     if (fetch === undefined) return false;
     this.requests++;
     this.#requestsOpen++;
-    if (ahead) this.#aheadRequests++;
+    const bytes = range.end - range.start;
+    const ended = ahead ? this.#ahead.began(bytes) : undefined;
     for (const [k, unit] of units.entries()) {
       unit.fetch = fetch;
       unit.part = parts[k];
@@ -284,8 +301,8 @@ export class RangeStore implements UnitKeeper, ReadKeeper, Keeper {
     for (const unit of units) if (unit.landed > 0 && unit.pins > 0) this.#answerWaiters(unit);
     void fetch.done.then((error) => {
       this.#requestsOpen--;
-      if (ahead) this.#aheadRequests--;
-      if (error === undefined) onFetch?.(range.end - range.start, performance.now() - began);
+      ended?.();
+      if (error === undefined) onFetch?.(bytes, performance.now() - began);
       else for (const unit of units) this.#fail(unit, error);
       // what nobody waits for can be evicted from now on
       this.turns.freed();
@@ -310,9 +327,8 @@ export class RangeStore implements UnitKeeper, ReadKeeper, Keeper {
 
   /** Gives up the first unit that nobody needs; only one that has been read through when `readOnly`. */
   evict(readOnly: boolean): boolean {
-    for (const unit of this.#units) {
-      if (unit.pins > 0 || unit.landed < unit.end - unit.start) continue;
-      if (readOnly && unit.readTo < unit.end - unit.start) continue;
+    for (const unit of readOnly ? this.#readThrough : this.#units) {
+      if (!isIdle(unit)) continue;
       this.evictions++;
       this.#release(unit, 'evicted');
       return true;
@@ -332,6 +348,7 @@ export class RangeStore implements UnitKeeper, ReadKeeper, Keeper {
     const { fetch, part, readTo } = unit;
     if (fetch === undefined) return;
     this.#units.delete(unit);
+    if (this.#readThrough.delete(unit)) this.#readThroughBytes -= unit.end - unit.start;
     unit.fetch = undefined;
     unit.part = undefined;
     unit.landed = 0;
@@ -359,7 +376,7 @@ export class RangeStore implements UnitKeeper, ReadKeeper, Keeper {
   close(error: Error): void {
     if (this.#closed !== undefined) return;
     this.#closed = error;
-    this.#ahead = [];
+    this.#ahead.clear();
     for (const read of [...this.#waiters]) {
       if (read.over) continue;
       this.#drop(read);

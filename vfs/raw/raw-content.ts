@@ -7,7 +7,9 @@
  */
 
 import type { FileContent, Opening, ReadDone, RequestSignal } from '../fuse/content.ts';
-import { READ_AHEAD_BYTES_MAX, READ_AHEAD_BYTES_MIN, UNIT_BYTES } from '../limits.ts';
+import { PAGE_BYTES } from '../fuse/limits.ts';
+import { UNIT_BYTES } from '../limits.ts';
+import { ReadRuns, type Run } from './read-runs.ts';
 import type { StoredFile } from './stored-file.ts';
 import type { ChunkPlace } from './units.ts';
 
@@ -16,31 +18,17 @@ export interface RawContentOptions {
   readonly depth: () => number;
   /** How handles are served by the kernel. */
   readonly opening: Opening;
+  /** Bytes that the kernel reads beyond the end of what a program reads, at most; none for direct handles. */
+  readonly kernelAheadBytes?: number;
   /** Opens the version in the store; called at its first use. */
   readonly stored: () => Promise<StoredFile>;
 }
 
-/** Where one column of the version has been read. */
-interface Cursor {
-  /** Units of the chunk from its start that were asked to be fetched ahead, by row group. */
-  readonly ahead: Map<number, number>;
-}
-
-/** Bytes that a handle has read one after the other. */
-interface Run {
-  readonly start: number;
-  /** Behind the last byte of the last read, and of all. */
-  next: number;
-  end: number;
-  bytes: number;
-  /** Bytes that are to be fetched ahead of it. */
-  ahead: number;
-}
-
 export class RawContent implements FileContent {
   readonly #options: RawContentOptions;
-  readonly #cursors = new Map<number, Cursor>();
-  readonly #runs = new Map<number, Run>();
+  /** Of each column, the row groups whose chunks were asked to be fetched ahead. */
+  readonly #cursors = new Map<number, Set<number>>();
+  readonly #runs = new Map<number, ReadRuns>();
   #stored: StoredFile | undefined;
   #opening: Promise<StoredFile> | undefined;
   #closed = false;
@@ -98,68 +86,71 @@ export class RawContent implements FileContent {
 
   #read(stored: StoredFile, offset: number, length: number, signal: RequestSignal, done: ReadDone): void {
     if (signal.aborted) return;
+    // before the read itself, whose bytes then come in one request with those that follow them
+    this.#fetchAhead(stored, offset, length, signal.handle);
     const cancel = stored.read(offset, length, (error, views) => {
       signal.onAbort = undefined;
       done(error, views);
     });
     if (cancel !== undefined) signal.onAbort = cancel;
-    this.#fetchAhead(stored, offset, length, signal.handle);
   }
 
   #fetchAhead(stored: StoredFile, offset: number, length: number, handle: number): void {
     const { units } = stored;
-    const end = offset + length;
-    const run = this.#runOf(handle, offset, end);
-    const unit = units.find(end - 1);
-    const chunk = units.chunkOf(unit);
-    const isWhole = run.bytes >= run.end - run.start;
-    if (chunk === undefined || (isWhole && run.bytes >= units.groupBytes(chunk.group))) this.#readOn(stored, run);
-    else this.#followColumn(stored, chunk, unit);
-  }
-
-  /** The run that a read goes on with, or begins; what is to come ahead of it doubles while it goes on. */
-  #runOf(handle: number, offset: number, end: number): Run {
-    const known = this.#runs.get(handle);
-    // the kernel's own read-ahead comes in pieces that may overtake each other
-    if (known !== undefined && Math.abs(offset - known.next) <= UNIT_BYTES) {
-      known.next = end;
-      known.end = Math.max(known.end, end);
-      known.bytes += end - offset;
-      known.ahead = Math.min(2 * Math.max(known.ahead, READ_AHEAD_BYTES_MIN), READ_AHEAD_BYTES_MAX);
-      return known;
+    let runs = this.#runs.get(handle);
+    if (runs === undefined) {
+      runs = new ReadRuns();
+      this.#runs.set(handle, runs);
     }
-    const run = { start: offset, next: end, end, bytes: end - offset, ahead: offset === 0 ? READ_AHEAD_BYTES_MIN : 0 };
-    this.#runs.set(handle, run);
-    return run;
+    // of a file that is just bytes, who skips some reads on
+    const run = runs.note(offset, offset + length, units.rowGroups === 0 ? UNIT_BYTES : 0);
+    const [last] = units.chunksIn({ start: run.next - 1, end: run.next });
+    if (last === undefined || run.next - run.start >= units.groupBytes(last.group)) this.#readOn(stored, run, offset);
+    // looking at the magic is no wish for the first column
+    else if (!run.isNew || run.start > 0) {
+      for (const chunk of units.chunksIn(run.reached)) this.#followColumn(stored, chunk, offset);
+    }
   }
 
   /** The rest of the chunk, then the same column of the next row groups: what was not asked for before. */
-  #followColumn(stored: StoredFile, { group, column }: ChunkPlace, unit: number): void {
+  #followColumn(stored: StoredFile, { group, column }: ChunkPlace, offset: number): void {
     const { units } = stored;
-    let cursor = this.#cursors.get(column);
-    if (cursor === undefined) {
-      cursor = { ahead: new Map() };
-      this.#cursors.set(column, cursor);
+    const { depth, kernelAheadBytes = 0 } = this.#options;
+    let asked = this.#cursors.get(column);
+    if (asked === undefined) {
+      asked = new Set();
+      this.#cursors.set(column, asked);
     }
     const wanted: number[] = [];
-    const end = Math.min(units.rowGroups, group + Math.max(1, this.#options.depth()));
+    const end = Math.min(units.rowGroups, group + Math.max(1, depth()));
     for (let next = group; next < end; next++) {
-      const { start, end: last } = units.unitsOf({ group: next, column });
-      const from = next === group ? Math.max(unit + 1, cursor.ahead.get(next) ?? 0) : (cursor.ahead.get(next) ?? start);
-      for (let number = from; number < last; number++) wanted.push(number);
-      cursor.ahead.set(next, Math.max(from, last));
+      const bytes = units.bytesOf({ group: next, column });
+      if (bytes === undefined || asked.has(next)) continue;
+      asked.add(next);
+      // the kernel will ask for whole pages, and beyond the end for as much as its windows have grown to
+      const rest = kernelAheadBytes > 0 ? bytes.start % PAGE_BYTES : 0;
+      const from = next === group ? Math.max(offset, bytes.start) : bytes.start - rest;
+      const beyond = Math.min(kernelAheadBytes, bytes.end - bytes.start);
+      const to = Math.min(units.length, bytes.end + beyond);
+      if (from >= to) continue;
+      const last = units.find(to - 1);
+      for (let number = units.find(from); number <= last; number++) wanted.push(number);
     }
     // what lies behind has been fetched or passed over; a second pass over the file begins anew
-    for (const behind of cursor.ahead.keys()) if (behind < group || behind >= end) cursor.ahead.delete(behind);
+    for (const behind of asked) if (behind < group || behind >= end) asked.delete(behind);
     if (wanted.length > 0) stored.prefetch(wanted);
   }
 
-  #readOn(stored: StoredFile, { next, ahead }: Run): void {
+  /** What follows, a good piece at a time: few large requests, and little to do for most reads. */
+  #readOn(stored: StoredFile, run: Run, offset: number): void {
     const { units } = stored;
-    if (ahead === 0 || next >= units.length) return;
+    const from = Math.max(offset, run.askedTo);
+    const to = Math.min(units.length, run.next + run.ahead);
+    if (run.ahead === 0 || from >= to || (to - from < run.ahead / 4 && to < units.length)) return;
+    run.askedTo = to;
     const wanted: number[] = [];
-    const last = units.find(Math.min(units.length, next + ahead) - 1);
-    for (let number = units.find(next); number <= last; number++) wanted.push(number);
+    const last = units.find(to - 1);
+    for (let number = units.find(from); number <= last; number++) wanted.push(number);
     stored.prefetch(wanted);
   }
 }
