@@ -6,7 +6,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { CreateBucketCommand, ListBucketsCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
+import {
+  CreateBucketCommand,
+  ListBucketsCommand,
+  PutBucketVersioningCommand,
+  PutObjectCommand,
+  S3Client,
+} from '@aws-sdk/client-s3';
 import { cleanEnvironment } from './command-run.ts';
 import { freePort } from './web-process.ts';
 
@@ -58,6 +64,12 @@ export class Store {
 
   async makeBucket(bucket: string): Promise<void> {
     await this.#client.send(new CreateBucketCommand({ Bucket: bucket }));
+  }
+
+  /** From now on the bucket keeps what is overwritten. */
+  async keepVersions(bucket: string): Promise<void> {
+    const versioning = { Status: 'Enabled' } as const;
+    await this.#client.send(new PutBucketVersioningCommand({ Bucket: bucket, VersioningConfiguration: versioning }));
   }
 
   async put(bucket: string, key: string, bytes: Uint8Array): Promise<void> {

@@ -105,6 +105,27 @@ for (const kind of STORE_KINDS) {
       }
     });
 
+    const noVersions = kind === 'rclone' && 'rclone keeps no versions';
+    test('where the bucket has versions a read goes on in the one that was opened', { skip: noVersions }, async () => {
+      const [first, second] = PARTS.map((part) => readFileSync(lake.path(part)));
+      await store.makeBucket('versions');
+      await store.keepVersions('versions');
+      await store.put('versions', 'f.parquet', first!);
+      Object.assign(process.env, ENVIRONMENT);
+      const source = await openSource('s3://versions/f.parquet', { s3: { endpoint: store.endpoint } });
+      try {
+        const [file] = await source.list();
+        await store.put('versions', 'f.parquet', second!);
+        const into = Buffer.alloc(file!.length);
+        await source.transport.read(file!, 0, into);
+        assert.ok(into.equals(first!));
+        const [next] = await source.list();
+        assert.equal(next!.length, second!.length);
+      } finally {
+        await source.close();
+      }
+    });
+
     test('what is not there, and keys that are not known', async () => {
       const missing = await run(['scan', 's3://lake/none.parquet']);
       assert.equal(missing.code, 1);

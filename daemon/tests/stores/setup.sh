@@ -3,7 +3,10 @@
 #
 #   QANAT_STORES=$(daemon/tests/stores/setup.sh /tmp/qanat-stores) node --test daemon/tests/s3-stores.test.ts
 #
-# SeaweedFS takes part where a program "weed" is on the path.
+# SeaweedFS takes part where a program "weed" is on the path. From Go's registry, in about half an hour on one core:
+#
+#   go mod download github.com/seaweedfs/seaweedfs@v0.0.0-20261109003541-7506e5f91cd6
+#   copy its folder from "$(go env GOMODCACHE)", make the copy writable, and there: go build -mod=mod -o weed ./weed
 set -euo pipefail
 folder=${1:?usage: setup.sh <folder>}
 requirements=$(dirname "$0")/requirements.txt
