@@ -1,5 +1,6 @@
 /** The commands: what each takes, which options it has, and examples, for the command line, its help and the README. */
 import type { OptionName } from './options.ts';
+import { SOURCE_OPTION_NAMES } from './source-options.ts';
 
 export interface CommandSpec {
   readonly name: string;
@@ -10,7 +11,7 @@ export interface CommandSpec {
   readonly examples: ReadonlyArray<readonly [line: string, what: string]>;
 }
 
-const SOURCE: readonly OptionName[] = ['connections', 'stallTimeout', 'wireChecksum', 'tokenFile', 'caFile'];
+const SOURCE: readonly OptionName[] = SOURCE_OPTION_NAMES;
 
 const DAEMON: readonly OptionName[] = [
   'config',
@@ -130,6 +131,10 @@ export const COMMANDS = {
     examples: [
       ['qanat scan rdma://host:7400/lineitem.parquet', 'the first rows as a table'],
       ["qanat scan 'rdma://host:7400/**/*.parquet' --format count", 'rows, from footers alone'],
+      [
+        "qanat scan 's3://bucket/year=2024/*.parquet' --columns id --limit 10",
+        'a bucket, with the credentials of this machine',
+      ],
       ["qanat scan 'https://host/t.parquet' --columns id --limit 10", 'a file of any web server, by range'],
       ['qanat scan rdma://host/t.parquet --columns id,name -o t.arrows', 'two columns as an Arrow IPC stream'],
       ['qanat scan rdma://host/t.parquet --format csv | head', 'CSV, as much of it as is read'],

@@ -137,7 +137,7 @@ export const OPTIONS = {
   watchInterval: {
     argument: 'time',
     parse: parseDuration,
-    without: '1m, or 2s where the system does not tell of changes; mount 5s, of local files 2s',
+    without: '1m, or 2s where the system does not tell of changes; mount 5s, of local files 2s, of buckets 1m',
     meaning: '`--watch`, and look at the folders so often in any case; of a mount, look at its source so often',
   },
   insecureListen: toggle('Allow an address that other machines reach, although there is no authentication yet'),
@@ -198,8 +198,30 @@ export const OPTIONS = {
     parse: (text: string): string => text,
     without: 'none',
     meaning:
-      'Certificate authorities (PEM) to accept for `https://`, besides those that Node has or NODE_EXTRA_CA_CERTS names',
+      'Certificate authorities (PEM) to accept for `https://` and `s3://`, besides those that Node has or NODE_EXTRA_CA_CERTS names',
   },
+  endpoint: {
+    argument: 'url',
+    parse: (text: string): string => text,
+    without: 'as configured for the AWS SDK, else Amazon',
+    meaning: 'Store of `s3://` locations, `https://host:port`',
+  },
+  region: {
+    argument: 'name',
+    parse: (text: string): string => text,
+    without: 'as configured for the AWS SDK, else us-east-1',
+    meaning: "Region of `s3://` locations; where a bucket's own is another, it is found",
+  },
+  pathStyle: {
+    argument: 'auto|yes|no',
+    choices: ['auto', 'yes', 'no'],
+    preset: 'yes',
+    parse: oneOf('auto', 'yes', 'no'),
+    without: 'auto: yes for any endpoint but Amazon; alone, yes',
+    meaning: "Buckets of `s3://` in the path and not in the host's name",
+  },
+  anonymous: toggle('Do not sign requests of `s3://`, for public buckets'),
+  requesterPays: toggle('Pay for requests and bytes of `s3://` buckets whose owner does not'),
   columns: {
     argument: 'names',
     parse: (text: string, previous: string[] = []): string[] => [...previous, ...parseNames(text)],

@@ -2,6 +2,7 @@
  * Locations as people write them, to a source and a glob of paths within it:
  *   rdma://host:port/path      a storage server; the port may be left out (7400)
  *   https://host:port/path     a file of a web server, or http://; no folders and no globs, which plain HTTP has not
+ *   s3://bucket/key            a bucket of S3 or of what speaks it
  *   file:///path               local files, absolute
  *   path                       local files, relative to the working folder or absolute
  * Paths may be globs (glob.ts); the path alone may be a file, a folder (everything below) or nothing (everything).
@@ -18,8 +19,8 @@ import { LOCATION_CHARACTERS_MAX } from './limits.ts';
 export interface Location {
   /** As it was written, but for a query, which may be a secret. */
   readonly text: string;
-  readonly scheme: 'rdma' | 'http' | 'https' | 'file';
-  /** host:port of a server; '' for local files. */
+  readonly scheme: 'rdma' | 'http' | 'https' | 's3' | 'file';
+  /** host:port of a server, or a bucket; '' for local files. */
   readonly authority: string;
   /** Of a web server: what goes behind each path, from its "?" on. */
   readonly query?: string;
@@ -34,7 +35,7 @@ export interface Location {
 }
 
 const RDMA_PORT = 7400;
-const FORMS = 'write rdma://host:port/path, https://host/path, file:///path, or a local path';
+const FORMS = 'write rdma://host:port/path, s3://bucket/key, https://host/path, file:///path, or a local path';
 
 /** Throws FetchError BAD_URL with what to write instead. */
 export function parseLocation(text: string, workingFolder = process.cwd()): Location {
@@ -51,6 +52,8 @@ export function parseLocation(text: string, workingFolder = process.cwd()): Loca
       return parseRdma(text, rest);
     case 'file':
       return parseFile(text, rest);
+    case 's3':
+      return parseS3(text, rest);
     case 'http':
     case 'https':
       return parseHttp(text, scheme!.toLowerCase() as 'http' | 'https', rest);
@@ -64,7 +67,7 @@ function bad(text: string, why: string): FetchError {
 }
 
 function parseBare(text: string, workingFolder: string): Location {
-  const [, scheme] = /^(file|rdma|https?):/i.exec(text) ?? [];
+  const [, scheme] = /^(file|rdma|s3|https?):/i.exec(text) ?? [];
   if (scheme !== undefined) throw bad(text, `lacks the slashes after ${scheme}: — ${FORMS}`);
   const folder = resolve(workingFolder);
   const asWritten = resolve(folder, text).slice(1);
@@ -98,6 +101,18 @@ function parseRdma(text: string, rest: string): Location {
   const written = slash < 0 ? '' : rest.slice(slash);
   const glob = parseGlob(cleanPath(text, written));
   return { text, scheme: 'rdma', authority: `${host}:${number}`, glob, asWritten: undecoded(written) };
+}
+
+/** Keys are taken as they are, empty segments too; one "/" at the end says that a folder is meant. */
+function parseS3(text: string, rest: string): Location {
+  const slash = rest.indexOf('/');
+  const bucket = slash < 0 ? rest : rest.slice(0, slash);
+  const form = 'write s3://bucket/key';
+  if (bucket.includes('@')) throw bad('s3://***@…', `holds a user name, which is not supported: ${form}`);
+  if (!/^[A-Za-z0-9][A-Za-z0-9._-]{1,62}$/.test(bucket)) throw bad(text, `has no valid name of a bucket: ${form}`);
+  const written = slash < 0 ? '' : rest.slice(slash + 1).replace(/\/$/, '');
+  const segments = written.split('/').map((segment) => decodeSegment(text, segment));
+  return { text, scheme: 's3', authority: bucket, glob: parseGlob(segments.join('/')), asWritten: written };
 }
 
 function parseHttp(written: string, scheme: 'http' | 'https', rest: string): Location {

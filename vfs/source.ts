@@ -14,7 +14,7 @@ import type {
   TransportActivity,
   TransportCounters,
 } from '../fetcher/index.ts';
-import { FetchError, fetchFooter, openTransport } from '../fetcher/index.ts';
+import { FetchError, fetchFooter, findFile, openTransport } from '../fetcher/index.ts';
 import { isParquetPath } from '../storage-server/protocol/index.ts';
 import { parseGlob } from './glob.ts';
 import { FOOTERS_KEPT_MAX } from './limits.ts';
@@ -66,8 +66,7 @@ export class Source {
     this.diskCache = opened.diskCache;
     this.#footerTailBytes = footerTailBytes;
     this.#counting = countingReads(opened.transport, this.footers);
-    const folder = opened.path.replace(/^\/+|\/+$/g, '');
-    this.#base = folder === '' ? '' : `${folder}/`;
+    this.#base = location.scheme === 's3' ? opened.path : folderOf(opened.path);
   }
 
   /** The files of the location, in byte order of their paths. Throws NOT_FOUND when there are none. */
@@ -89,9 +88,11 @@ export class Source {
     const { glob } = this.location;
     const written = await this.#asWritten(all);
     if (written !== undefined) return written;
+    const exact = await this.#exact();
+    if (exact !== undefined) return { files: [exact], leftOut: 0 };
     const named = (await this.#candidates()).map((file) => ({ file, name: this.#inLocation(file.path) }));
-    const exact = named.find(({ name }) => name === glob.verbatim);
-    if (exact !== undefined) return { files: [exact.file], leftOut: 0 };
+    const verbatim = named.find(({ name }) => name === glob.verbatim);
+    if (verbatim !== undefined) return { files: [verbatim.file], leftOut: 0 };
     const folder = glob.verbatim === '' ? '' : `${glob.verbatim}/`;
     const inFolder = named.filter(({ name }) => name?.startsWith(folder)).map(({ file }) => file);
     const parquet = all ? inFolder : inFolder.filter(({ path }) => isParquetPath(path));
@@ -99,6 +100,13 @@ export class Source {
     const found = named.filter(({ name }) => name !== undefined && glob.matches(name)).map(({ file }) => file);
     if (found.length === 0) throw this.#nothing(named.flatMap(({ name }) => name ?? []));
     return { files: found, leftOut: 0 };
+  }
+
+  /** The file that a location without wildcards names, where the transport finds it without a listing. */
+  async #exact(): Promise<FileVersion | undefined> {
+    const { literal } = this.location.glob;
+    if (literal === undefined || literal === '') return undefined;
+    return this.transport.find?.(this.#inTransport(literal));
   }
 
   /** The file, or the folder, whose name is the location's path with its percent signs as they stand. */
@@ -164,7 +172,7 @@ export class Source {
 
   /** The current version of the file with this path, as `list` gives it. Throws NOT_FOUND. */
   async stat(path: string): Promise<FileVersion> {
-    const file = (await this.transport.list(path)).find((one) => one.path === path);
+    const file = await findFile(this.transport, path);
     if (file === undefined) throw new FetchError('NOT_FOUND', `no file ${JSON.stringify(path)} in the source`);
     return file;
   }
@@ -236,6 +244,12 @@ export class Source {
       throw error;
     }
   }
+}
+
+/** A transport's name for a folder, for what begins with it. */
+function folderOf(path: string): string {
+  const folder = path.replace(/^\/+|\/+$/g, '');
+  return folder === '' ? '' : `${folder}/`;
 }
 
 function isWebServer(scheme: Location['scheme']): boolean {

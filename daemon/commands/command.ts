@@ -7,6 +7,7 @@ import { CommandError } from '../errors.ts';
 import type { OptionOrigins, OptionValues } from '../options.ts';
 import { writeStdout } from '../output/output.ts';
 import { printable } from '../output/printable.ts';
+import { sourceAccess } from '../source-options.ts';
 import { withDiskCache } from './disk-cache.ts';
 import type { Interruption } from './interruption.ts';
 import { SKIPPED_SHOWN_MAX } from './limits.ts';
@@ -34,17 +35,12 @@ async function withCachedSource<T>(
   diskCache: DiskCache | undefined,
   work: (source: Source) => Promise<T>,
 ): Promise<T> {
-  const { connections, stallTimeout, wireChecksum, tokenFile, caFile } = options;
   const skipped: string[] = [];
   const source = await openSource(url, {
     retry: { onRetry: tellFirst((line) => tellDone(`trying again: ${line}`, options)) },
     onSkipped: (path, reason) => skipped.push(`skipped: ${path}: ${reason}`),
     ...(diskCache === undefined ? {} : { diskCache }),
-    ...(connections === undefined ? {} : { connections }),
-    ...(stallTimeout === undefined ? {} : { stallMs: stallTimeout }),
-    ...(wireChecksum === undefined ? {} : { checksum: wireChecksum }),
-    ...(tokenFile === undefined ? {} : { tokenFile }),
-    ...(caFile === undefined ? {} : { caFile }),
+    ...sourceAccess(options),
     onUnpinned: (path, reason) => process.stderr.write(`${printable(`${path}: ${reason}`)}\n`),
   });
   const onAbort = (): void => void source.close().catch(() => {});

@@ -21,6 +21,7 @@ import { writeStdout } from '../output/output.ts';
 import { printable } from '../output/printable.ts';
 import { defaultDecoders, MEMORY_BYTES_DEFAULT } from '../scan/engine.ts';
 import { type ServiceState, tellServiceManager } from '../service-manager.ts';
+import { sourceAccess } from '../source-options.ts';
 import { type CommandContext, printJson } from './command.ts';
 import { cacheSettings } from './disk-cache.ts';
 import { DRAIN_MS_DEFAULT } from './limits.ts';
@@ -154,11 +155,7 @@ function settingsOf({ operands, options, origins }: CommandContext): MountSettin
     plain: process.env[PLAIN_VARIABLE] !== undefined,
     diskCache: cacheSettings(options, origins),
     allowOther: options.allowOther,
-    connections: options.connections,
-    stallMs: options.stallTimeout,
-    checksum: options.wireChecksum,
-    tokenFile: options.tokenFile && resolve(options.tokenFile),
-    caFile: options.caFile && resolve(options.caFile),
+    access: sourceAccess(options, (path) => resolve(path)),
     lookMs: options.watchInterval,
   };
 }

@@ -12,6 +12,7 @@ import { LOG_FORMATS, LOG_LEVELS } from '../log-names.ts';
 import type { OptionName } from '../options.ts';
 import { defaultDecoders, MEMORY_BYTES_DEFAULT } from '../scan/engine.ts';
 import { redact } from '../secrets.ts';
+import { SOURCE_OPTION_NAMES } from '../source-options.ts';
 import { SOURCE_NAME_CHARACTERS_MAX } from './limits.ts';
 import { formatDuration, keyOf, mismatch, type Setting, type SettingValue, setting } from './setting.ts';
 
@@ -29,7 +30,8 @@ const TIME = { expected: 'a time such as 30s or 500ms', show: formatDuration };
 const COUNT = { expected: 'a whole number' };
 const SWITCH = { expected: 'true or false' };
 const DEPTH = { expected: 'a whole number or auto' };
-const FILE = { expected: 'a file', show: (path: string) => (path === '' ? '""' : path) };
+const TEXT = (expected: string) => ({ expected, show: (text: string) => (text === '' ? '""' : redact(text)) });
+const FILE = TEXT('a file');
 const GAP = {
   expected: 'a size such as 64KiB, or auto',
   show: (gap: SettingValue<'maxGap'>) => (gap === 'auto' ? gap : formatBytes(gap)),
@@ -50,6 +52,11 @@ export const SETTINGS = {
   wireChecksum: setting('wireChecksum', false, true, SWITCH),
   tokenFile: setting('tokenFile', '', true, FILE),
   caFile: setting('caFile', '', true, FILE),
+  endpoint: setting('endpoint', '', true, TEXT('a URL')),
+  region: setting('region', '', true, TEXT('a name')),
+  pathStyle: setting('pathStyle', 'auto', true, { expected: 'auto, yes or no' }),
+  anonymous: setting('anonymous', false, true, SWITCH),
+  requesterPays: setting('requesterPays', false, true, SWITCH),
   allowLocations: setting('allowLocations', false, true, SWITCH),
   maxScans: setting('maxScans', SCANS_DEFAULT, true, COUNT),
   clientTimeout: setting('clientTimeout', CLIENT_MS_DEFAULT, true, TIME),
@@ -62,15 +69,7 @@ export type SettingName = keyof typeof SETTINGS;
 export const SETTING_NAMES = Object.keys(SETTINGS) as SettingName[];
 
 /** The same ones of a source alone; without them the ones above hold for it. */
-const SOURCE_SETTING_NAMES = [
-  'prefetchDepth',
-  'maxGap',
-  'connections',
-  'stallTimeout',
-  'wireChecksum',
-  'tokenFile',
-  'caFile',
-] as const;
+const SOURCE_SETTING_NAMES = ['prefetchDepth', 'maxGap', ...SOURCE_OPTION_NAMES] as const;
 export type SourceSettingName = (typeof SOURCE_SETTING_NAMES)[number];
 export const SOURCE_SETTINGS: readonly SourceSettingName[] = SOURCE_SETTING_NAMES;
 

@@ -24,7 +24,8 @@ export type Shell = (typeof SHELLS)[number];
 
 const LOCATION: OperandManual = {
   meaning:
-    '`rdma://host:port/path` (port 7400 when none is given), `https://host/file`, `file:///path` or a local path; ' +
+    '`rdma://host:port/path` (port 7400 when none is given), `s3://bucket/key`, `https://host/file`, `file:///path` or a ' +
+    'local path; ' +
     '`lake.qanat!/path` leads into a packed file. The path is a file, a folder (every Parquet file below, by its name) or a glob: `*`, `?`, ' +
     '`**`, `[a-z]`, `{a,b}`. Quote globs, or the shell expands them. In URLs `%xx` stands for a character that means just itself',
   kind: 'location',

@@ -6,6 +6,7 @@ import { resolve } from 'node:path';
 import { openSource, type Source } from '../../vfs/index.ts';
 import type { SourceConfig } from '../config/config.ts';
 import type { Log } from '../log.ts';
+import { SOURCE_OPTION_NAMES, sourceAccess } from '../source-options.ts';
 import { HttpError } from './http-error.ts';
 
 /** A source in use; it must be released once. */
@@ -83,17 +84,11 @@ export class NamedSources {
     return { source, config, release: once(() => this.#close(location, source)) };
   }
 
-  async #open(
-    name: string,
-    { location, folder, connections, stallTimeout, wireChecksum, tokenFile, caFile }: SourceConfig,
-  ): Promise<Source> {
+  async #open(name: string, config: SourceConfig): Promise<Source> {
+    const { location, folder } = config;
     const source = await openSource(location, {
       workingFolder: folder,
-      connections,
-      stallMs: stallTimeout,
-      checksum: wireChecksum,
-      ...(tokenFile === '' ? {} : { tokenFile: resolve(folder, tokenFile) }),
-      ...(caFile === '' ? {} : { caFile: resolve(folder, caFile) }),
+      ...sourceAccess(config, (path) => resolve(folder, path)),
       onUnpinned: (path, reason) => this.#log.warn({ source: name, path }, reason),
       retry: { onRetry: ({ code, reason }) => this.#log.debug({ source: name, code, reason }, 'trying again') },
       onSkipped: (path, reason) => this.#log.debug({ source: name, path, reason }, 'skipped'),
@@ -142,15 +137,7 @@ export class NamedSources {
 
 /** Whether a source that is open serves the other configuration as well: how it is scanned may differ. */
 function isSameConnection(a: SourceConfig, b: SourceConfig): boolean {
-  return (
-    a.location === b.location &&
-    a.folder === b.folder &&
-    a.connections === b.connections &&
-    a.stallTimeout === b.stallTimeout &&
-    a.wireChecksum === b.wireChecksum &&
-    a.tokenFile === b.tokenFile &&
-    a.caFile === b.caFile
-  );
+  return a.location === b.location && a.folder === b.folder && SOURCE_OPTION_NAMES.every((name) => a[name] === b[name]);
 }
 
 function once(act: () => void): () => void {

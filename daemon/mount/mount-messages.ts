@@ -4,6 +4,7 @@
  */
 import type { RecordedSample } from '../../metrics/index.ts';
 import type { LogLevel } from '../log-names.ts';
+import type { SourceAccess } from '../source-options.ts';
 import type { MountReport } from './mount-report.ts';
 import type { PostedError } from './posted-error.ts';
 import type { View } from './view.ts';
@@ -26,11 +27,8 @@ export interface MountSettings {
   readonly diskCache: { readonly folder: string; readonly bytes: number } | undefined;
   /** Absent: as is usual for this user. */
   readonly allowOther: boolean | undefined;
-  readonly connections: number | undefined;
-  readonly stallMs: number | undefined;
-  readonly checksum: boolean | undefined;
-  readonly tokenFile: string | undefined;
-  readonly caFile: string | undefined;
+  /** How the source is reached. */
+  readonly access: SourceAccess;
   /** Milliseconds between looks at the source; absent: by its kind. */
   readonly lookMs: number | undefined;
 }

@@ -17,7 +17,7 @@ import { MountError, openSource, type Source } from '../../vfs/index.ts';
 import type { Log } from '../log.ts';
 import { ClientMetrics } from '../scan/client-metrics.ts';
 import { ScanEngine } from '../scan/engine.ts';
-import { ANSWER_STALLS, LOCAL_LOOK_MS, PRESENT_BYTES, SERVER_LOOK_MS } from './limits.ts';
+import { ANSWER_STALLS, LOOK_MS, PRESENT_BYTES } from './limits.ts';
 import { MountContents } from './mount-contents.ts';
 import { type MountParts, mountCollector, reportOf } from './mount-figures.ts';
 import type { MountEnd, MountFacts, MountSettings } from './mount-messages.ts';
@@ -130,7 +130,7 @@ export class MountedSource {
       contents: contents.contentOf,
       ...(allowOther === undefined ? {} : { allowOther }),
       onProblem: (text) => log.warn({}, text),
-      answerMs: Math.max(REQUEST_ANSWER_MS, ANSWER_STALLS * (settings.stallMs ?? 0)),
+      answerMs: Math.max(REQUEST_ANSWER_MS, ANSWER_STALLS * (settings.access.stallMs ?? 0)),
       beforeClose: async () => {
         contents.pusher?.close();
         await pushThread?.idle();
@@ -141,7 +141,7 @@ export class MountedSource {
     const { session } = mounted;
     tree.ownDevice = deviceOf(mounted.folder);
     changed.look = () => tree.look();
-    const lookMs = settings.lookMs ?? (source.location.scheme === 'file' ? LOCAL_LOOK_MS : SERVER_LOOK_MS);
+    const lookMs = settings.lookMs ?? LOOK_MS[source.location.scheme];
     tree.follow(lookMs, {
       changed(next) {
         const change = session.replaceTree(next);
@@ -210,7 +210,7 @@ function openMountSource(
   log: MountLog,
   look: () => void,
 ): Promise<Source> {
-  const { url, workingFolder, connections, stallMs, checksum, tokenFile, caFile } = settings;
+  const { url, workingFolder, access } = settings;
   return openSource(url, {
     workingFolder,
     retry: { onRetry: ({ code, reason }) => log.debug({ code, reason }, 'trying again') },
@@ -218,11 +218,7 @@ function openMountSource(
     onGeneration: look,
     wrap: (inner) => tellingOfChanges(inner, look),
     ...(diskCache === undefined ? {} : { diskCache }),
-    ...(connections === undefined ? {} : { connections }),
-    ...(stallMs === undefined ? {} : { stallMs }),
-    ...(checksum === undefined ? {} : { checksum }),
-    ...(tokenFile === undefined ? {} : { tokenFile }),
-    ...(caFile === undefined ? {} : { caFile }),
+    ...access,
     onUnpinned: (path, reason) => log.warn({ path }, reason),
   });
 }

@@ -4,7 +4,7 @@
  * to time; what a look finds replaces what is mounted if it differs. A look that fails changes nothing.
  */
 import { createHash } from 'node:crypto';
-import { FetchError, type FileVersion, type Transport } from '../../fetcher/index.ts';
+import { FetchError, type FileVersion, passFind, type Transport } from '../../fetcher/index.ts';
 import { isOnDevice, isParquetPath } from '../../storage-server/protocol/index.ts';
 import type { FileTree, TreeFile } from '../../vfs/fuse/index.ts';
 import type { Source } from '../../vfs/index.ts';
@@ -161,6 +161,7 @@ export class SourceTree {
 export function tellingOfChanges(inner: Transport, onChange: () => void): Transport {
   return {
     list: (prefix) => inner.list(prefix),
+    ...passFind(inner),
     close: () => inner.close(),
     async read(file, start, into, options) {
       try {

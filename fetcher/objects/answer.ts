@@ -31,6 +31,13 @@ export function parseContentRange(text: string | undefined): ContentRange | unde
   return { range: { start, end }, total };
 }
 
+/** Whether the answer is a part of the file. Some servers (rclone's) say 200 to a range that they give, and tell which it is. */
+export function isPart(status: number, headers: AnswerHeaders): boolean {
+  return (
+    status === 206 || (status === 200 && parseContentRange(headerOf(headers, 'content-range'))?.range !== undefined)
+  );
+}
+
 /** The body's length; undefined when the answer does not say it. */
 export function contentLength(headers: AnswerHeaders): number | undefined {
   const text = headerOf(headers, 'content-length');

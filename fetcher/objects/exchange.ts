@@ -20,8 +20,11 @@ export interface PoolOptions {
   readonly ca?: string;
 }
 
+/** Connections that requests go over. */
+export type Pool = Dispatcher;
+
 /** Connections of one source: no other one shares them, and they end with it. */
-export function openPool({ connections, connectMs, stallMs, ca }: PoolOptions): Dispatcher {
+export function openPool({ connections, connectMs, stallMs, ca }: PoolOptions): Pool {
   return new Agent({
     connections,
     pipelining: 1,
@@ -51,12 +54,7 @@ export interface AnswerSink {
 }
 
 /** Resolves when the answer has ended, or the sink has enough. Rejects with a FetchError, or what the sink threw. */
-export function exchange(
-  pool: Dispatcher,
-  request: ExchangeRequest,
-  sink: AnswerSink,
-  signal?: AbortSignal,
-): Promise<void> {
+export function exchange(pool: Pool, request: ExchangeRequest, sink: AnswerSink, signal?: AbortSignal): Promise<void> {
   const where = request.origin;
   return new Promise((resolve, reject) => {
     let started: Dispatcher.DispatchController | undefined;

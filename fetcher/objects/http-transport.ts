@@ -5,7 +5,6 @@
  * Redirects are followed and remembered while they work; credentials go to the host that they were given for alone.
  */
 import { randomBytes } from 'node:crypto';
-import type { Dispatcher } from 'undici';
 import { FetchError } from '../errors.ts';
 import type { OnSkipped } from '../transport/file-transport.ts';
 import type { FileVersion, ReadOptions, Transport, TransportCounters } from '../transport/transport.ts';
@@ -14,12 +13,13 @@ import {
   conditionsOf,
   contentLength,
   headerOf,
+  isPart,
   isPinned,
   parseContentRange,
   throwIfEncoded,
   versionOf,
 } from './answer.ts';
-import { type AnswerSink, exchange } from './exchange.ts';
+import { type AnswerSink, exchange, type Pool } from './exchange.ts';
 import { REDIRECTS_MAX, REFUSAL_BYTES_MAX, TARGETS_KEPT_MAX } from './limits.ts';
 import { type RangeSource, readByRanges } from './range-read.ts';
 import { refusal } from './refusal.ts';
@@ -33,7 +33,7 @@ export interface HttpSourceOptions {
   readonly token?: string | undefined;
   readonly counters: TransportCounters;
   /** Ends with the transport. */
-  readonly pool: Dispatcher;
+  readonly pool: Pool;
   /** Told, once each, of files that nothing pins. */
   readonly onUnpinned?: OnSkipped | undefined;
 }
@@ -92,8 +92,8 @@ export class HttpTransport implements Transport {
     if (status !== 200 && status !== 206) throw refusal(status, headers, path);
     throwIfEncoded(headers, path);
     const { total, range } = parseContentRange(headerOf(headers, 'content-range')) ?? {};
-    const length = status === 206 ? total : contentLength(headers);
-    if (status === 206 && range?.start !== 0) {
+    const length = isPart(status, headers) ? total : contentLength(headers);
+    if (isPart(status, headers) && range?.start !== 0) {
       throw new FetchError('PROTOCOL', `${path}: the server answers with another range than was asked for`, {
         retryable: true,
       });
@@ -129,7 +129,7 @@ export class HttpTransport implements Transport {
       onBytes(bytes) {
         counters.bytesOnWire += bytes.byteLength;
         counters.bytesDirectory += bytes.byteLength;
-        return probe?.status !== 200;
+        return probe === undefined || isPart(probe.status, probe.headers);
       },
     };
     await this.#send(path, { ...headers, 'accept-encoding': 'identity' }, sink, undefined);

@@ -26,3 +26,15 @@ export const WORDS_MAX = 200;
 
 /** A modification time this much older than the answer is one version's: a second is its grain. Milliseconds. */
 export const SETTLED_MS = 2_000;
+
+/** Bytes of a document that is read whole, such as a page of a listing: 1000 keys of 1024 bytes, each thrice as long. */
+export const DOCUMENT_BYTES_MAX = 16 * 1024 * 1024;
+
+/** Objects of one listing: a few hundred bytes of memory each, and minutes of requests. */
+export const KEYS_MAX = 5_000_000;
+
+/** Versions of objects whose ids are remembered. */
+export const VERSIONS_KEPT_MAX = 100_000;
+
+/** Times that one request is sent again because credentials, region or version id were not right. */
+export const RECOVERIES_MAX = 4;

@@ -11,6 +11,7 @@ import {
   contentLength,
   headerOf,
   isOfVersion,
+  isPart,
   parseContentRange,
   throwIfEncoded,
 } from './answer.ts';
@@ -92,7 +93,7 @@ class RangeAnswer implements AnswerSink {
 
   onHeaders(status: number, headers: AnswerHeaders): void {
     this.#skip = this.#promised = this.#landed = 0;
-    this.#isWhole = status === 200;
+    this.#isWhole = !isPart(status, headers);
     this.#refused = undefined;
     if (status !== 200 && status !== 206) {
       this.#refused = { status, headers, body: [], bytes: 0 };
@@ -102,8 +103,8 @@ class RangeAnswer implements AnswerSink {
     throwIfEncoded(headers, path);
     const matches = this.#source.isOfVersion?.(headers, this.#file) ?? isOfVersion(headers, this.#file.etag);
     if (!matches) throw new FetchError('STALE', `${path} has changed since it was opened`);
-    if (status === 206) this.#checkPart(headers);
-    else this.#checkWhole(headers);
+    if (this.#isWhole) this.#checkWhole(headers);
+    else this.#checkPart(headers);
   }
 
   #checkPart(headers: AnswerHeaders): void {

@@ -7,8 +7,11 @@ import { type TestContext, test } from 'node:test';
 import { FetchError, type FetchErrorCode } from '../errors.ts';
 import { type OpenedTransport, type OpenTransportOptions, openTransport } from '../transport/open-transport.ts';
 import type { FileVersion } from '../transport/transport.ts';
+import { isolateSdk, startS3Store } from './s3-store.ts';
 import { makeFolder, pattern } from './transport-fixtures.ts';
 import { type Fault, startWebServer, type WebServer, type WebServerOptions } from './web-server.ts';
+
+isolateSdk({ AWS_ACCESS_KEY_ID: 'AKIATEST', AWS_SECRET_ACCESS_KEY: 'secret' });
 
 const BYTES = pattern(300_000, 7);
 const QUICK: OpenTransportOptions = { stallMs: 300, retry: { attempts: 3, baseMs: 1, capMs: 1 } };
@@ -19,13 +22,13 @@ interface Opened {
   readonly file: FileVersion;
 }
 
-async function openFile(
-  t: TestContext,
-  server: WebServerOptions = {},
-  options: OpenTransportOptions = QUICK,
-): Promise<Opened> {
-  const web = await startWebServer(t, makeFolder(t, { 'f.parquet': BYTES }), server);
-  const opened = await openTransport(`${web.origin}/`, options);
+type Kind = 'http' | 's3';
+
+async function openFile(t: TestContext, server: WebServerOptions = {}, kind: Kind = 'http'): Promise<Opened> {
+  const folder = makeFolder(t, { 'f.parquet': BYTES });
+  const web = kind === 'http' ? await startWebServer(t, folder, server) : await startS3Store(t, folder, server);
+  const url = 'bucket' in web ? `s3://${web.bucket}/` : `${web.origin}/`;
+  const opened = await openTransport(url, { ...QUICK, s3: { endpoint: web.origin } });
   t.after(() => opened.transport.close());
   const [file] = await opened.transport.list('f.parquet');
   return { opened, server: web, file: file! };
@@ -65,6 +68,7 @@ const FOR_EVER: Readonly<Record<Fault, FetchErrorCode | undefined>> = {
   short: undefined,
   long: 'PROTOCOL',
   whole: undefined,
+  'part-as-200': undefined,
   'whole-chunked': undefined,
   'other-etag': 'STALE',
   'no-range-header': 'PROTOCOL',
@@ -80,16 +84,24 @@ const FINAL: readonly Fault[] = ['other-etag', 'gzip', 'not-modified'];
 const START = 1000;
 const LENGTH = 12;
 
-for (const [fault, outcome] of Object.entries(FOR_EVER) as [Fault, FetchErrorCode | undefined][]) {
-  test(`${fault}, for ever: ${outcome ?? 'the bytes'}`, async (t) => {
-    const opened = await openFile(t, { conditions: fault !== 'other-etag' });
+const CELLS = (['http', 's3'] as const).flatMap((kind) =>
+  (Object.entries(FOR_EVER) as [Fault, FetchErrorCode | undefined][]).map(([fault, outcome]) => ({
+    kind,
+    fault,
+    outcome,
+  })),
+);
+
+for (const { kind, fault, outcome } of CELLS) {
+  test(`${kind}, ${fault}, for ever: ${outcome ?? 'the bytes'}`, async (t) => {
+    const opened = await openFile(t, { conditions: fault !== 'other-etag' }, kind);
     opened.server.fault = () => fault;
     const read = await readOf(opened, START, LENGTH);
     assert.deepEqual(read, outcome ?? BYTES.subarray(START, START + LENGTH));
   });
 
-  test(`${fault}, once: ${FINAL.includes(fault) ? outcome : 'the bytes'}`, async (t) => {
-    const opened = await openFile(t);
+  test(`${kind}, ${fault}, once: ${FINAL.includes(fault) ? outcome : 'the bytes'}`, async (t) => {
+    const opened = await openFile(t, {}, kind);
     let left = 1;
     opened.server.fault = () => (left-- > 0 ? fault : undefined);
     const read = await readOf(opened, START, 100_000);

@@ -22,6 +22,7 @@ export type Fault =
   | 'short' // fewer bytes than asked, and it says so
   | 'long' // more bytes than asked, in chunks
   | 'whole' // 200 for a range
+  | 'part-as-200' // 200 and the range, as rclone answers
   | 'whole-chunked' // 200 for a range, without a length
   | 'other-etag' // the same bytes under another ETag
   | 'no-range-header' // 206 without Content-Range
@@ -36,6 +37,8 @@ export interface WebServerOptions {
   /** It knows of If-Match and If-Unmodified-Since. */
   readonly conditions?: boolean;
   readonly ranges?: boolean;
+  /** Every version that was ever seen can be had by its id, as in a bucket with versions. */
+  readonly versions?: boolean;
   readonly tls?: ServerOptions;
   /** What to do wrong with this request. */
   readonly fault?: (request: IncomingMessage, count: number) => Fault | undefined;
@@ -65,6 +68,7 @@ export async function startWebServer(
   const requests: WebServer['requests'] = [];
   let connections = 0;
   const kept = new Map<string, StoredFile>();
+  const history = new Map<string, StoredFile>();
   const load = (path: string): StoredFile | undefined => {
     try {
       const local = join(folder, path);
@@ -74,17 +78,21 @@ export async function startWebServer(
       if (old?.etag === etag) return old;
       const loaded = { bytes: readFileSync(local), etag, modified: new Date(found.mtimeMs - 60_000) };
       kept.set(path, loaded);
+      history.set(`${path}?${versionId(loaded)}`, loaded);
       return loaded;
     } catch {
       return undefined;
     }
   };
   const listener: RequestListener = (request, response) => {
-    const path = decodeURIComponent(new URL(request.url!, 'http://h').pathname).slice(1);
+    const url = new URL(request.url!, 'http://h');
+    const path = decodeURIComponent(url.pathname).slice(1);
     requests.push({ path: request.url!, headers: request.headers, method: request.method! });
     if (options.intercept?.(request, response)) return;
     const fault = server.fault?.(request, requests.length);
-    answer(request, response, load(path), options, fault);
+    const current = load(path);
+    const id = options.versions ? url.searchParams.get('versionId') : null;
+    answer(request, response, id === null ? current : history.get(`${path}?${id}`), options, fault);
   };
   const http: Server = options.tls === undefined ? createServer(listener) : createTlsServer(options.tls, listener);
   http.on('connection', () => connections++);
@@ -107,11 +115,15 @@ export async function startWebServer(
   return server;
 }
 
+function versionId({ etag }: StoredFile): string {
+  return `v${etag.slice(1, -1)}`;
+}
+
 function answer(
   request: IncomingMessage,
   response: ServerResponse,
   file: StoredFile | undefined,
-  { validators = 'strong', conditions = true, ranges = true }: WebServerOptions,
+  { validators = 'strong', conditions = true, ranges = true, versions = false }: WebServerOptions,
   fault: Fault | undefined,
 ): void {
   const refuse = (status: number, headers: Record<string, string> = {}): void => {
@@ -149,6 +161,7 @@ function answer(
   if (validators === 'strong' || validators === 'weak') headers.ETag = validators === 'weak' ? `W/${etag}` : etag;
   if (validators === 'fresh') headers['Last-Modified'] = new Date().toUTCString();
   else if (validators !== 'none') headers['Last-Modified'] = modified.toUTCString();
+  if (versions) headers['x-amz-version-id'] = versionId(file);
   const { 'if-match': match, 'if-unmodified-since': since } = request.headers;
   if (conditions && match !== undefined && match !== headers.ETag) {
     refuse(412);
@@ -184,7 +197,7 @@ function answer(
   if (fault === 'long') body = Buffer.concat([body, Buffer.alloc(100, 0xaa)]);
   const isChunked = fault === 'long' || fault === 'truncate-chunked';
   if (!isChunked) headers['Content-Length'] = String(body.length);
-  response.writeHead(206, headers);
+  response.writeHead(fault === 'part-as-200' ? 200 : 206, headers);
   const half = body.length >> 1;
   if (fault === 'truncate-chunked') response.end(body.subarray(0, half));
   else if (fault === 'stall') response.write(body.subarray(0, half));

@@ -2,7 +2,7 @@
  * From a URL to a transport with everything that belongs to it: the source itself, stall timer, bound on concurrency,
  * retries, a disk cache. The path within the source comes back as the user wrote it (percent sequences decoded), globs and all.
  *
- *     rdma://host[:port]/path     file:///path     http[s]://host[:port]/path[?query]
+ *     rdma://host[:port]/path     file:///path     http[s]://host[:port]/path[?query]     s3://bucket/path
  *
  * Behind the name of a packed region `!/` leads into it: file:///path/lake.qanat!/path.
  */
@@ -12,6 +12,7 @@ import { basename, dirname, resolve } from 'node:path';
 import type { DiskCache } from '../disk-cache/disk-cache.ts';
 import { FetchError } from '../errors.ts';
 import { openHttpSource } from '../objects/open-http.ts';
+import { openS3Source, type S3Options } from '../objects/open-s3.ts';
 import { FileTransport, type OnSkipped } from './file-transport.ts';
 import {
   CONCURRENCY,
@@ -63,6 +64,8 @@ export interface OpenTransportOptions {
   readonly tokenFile?: string;
   /** File with certificate authorities to accept besides those of Node, PEM. */
   readonly caFile?: string;
+  /** How buckets of S3 are reached. */
+  readonly s3?: S3Options;
   /** Told, once each, of files of an HTTP server that nothing pins, so that changes may go unnoticed. */
   readonly onUnpinned?: OnSkipped;
   /** Told, once each, of local files and folders that listings leave out because they can't be looked at. */
@@ -130,18 +133,23 @@ async function openSource(
     const identity = `file://${root === '/' ? '' : root}`;
     return { source: new FileTransport(root, counters, options.onSkipped), path, identity };
   }
-  if (/^https?:\/\//i.test(url)) return openHttpSource(url, { ...poolOptions(options), counters });
-  throw new FetchError('BAD_URL', `${url}: expected rdma://host:port/path, https://host/path or file:///path`);
+  if (/^https?:\/\//i.test(url)) {
+    const { tokenFile, onUnpinned } = options;
+    return openHttpSource(url, { ...poolOptions(options), tokenFile, onUnpinned, counters });
+  }
+  if (/^s3:\/\//i.test(url)) return openS3Source(url, { ...poolOptions(options), s3: options.s3, counters });
+  throw new FetchError(
+    'BAD_URL',
+    `${url}: expected rdma://host:port/path, s3://bucket/path, https://host/path or file:///path`,
+  );
 }
 
-function poolOptions({ concurrency, connectMs, stallMs, caFile, tokenFile, onUnpinned }: OpenTransportOptions) {
+function poolOptions({ concurrency, connectMs, stallMs, caFile }: OpenTransportOptions) {
   return {
     connections: concurrency ?? CONCURRENCY,
     connectMs: connectMs ?? stallMs ?? CONNECT_MS,
     stallMs: stallMs ?? STALL_MS,
     caFile,
-    tokenFile,
-    onUnpinned,
   };
 }
 

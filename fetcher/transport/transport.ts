@@ -1,6 +1,6 @@
 /**
  * The transport seam: how bytes of one version of one file get from a source into memory. Implementations:
- * queue pairs over TCP (`rdma://`), HTTP (`http://`, `https://`) and local files (`file://`). One conformance suite
+ * queue pairs over TCP (`rdma://`), HTTP (`http://`, `https://`), S3 (`s3://`) and local files (`file://`). One conformance suite
  * (`tests/transport-conformance.ts`) runs over all of them; `with-*.ts` wrappers add behaviour.
  *
  * Contract of `read`, on every transport: the promise resolves when exactly the asked bytes of the version in `file`
@@ -30,6 +30,8 @@ export interface ReadOptions {
 export interface Transport {
   /** Every file of the source below `prefix` ('' for all), in byte order of the paths. */
   list(prefix: string): Promise<readonly FileVersion[]>;
+  /** The file of just this path, where that takes less than a listing (find-file.ts). */
+  find?(path: string): Promise<FileVersion | undefined>;
   /** Bytes [start, start + into.byteLength) of `file`. `into` may be a view of shared memory. */
   read(file: FileVersion, start: number, into: Uint8Array, options?: ReadOptions): Promise<void>;
   close(): Promise<void>;

@@ -12,6 +12,7 @@ import type { Segment } from '../disk-cache/block-index.ts';
 import { type DiskCache, isKept } from '../disk-cache/disk-cache.ts';
 import { READERS } from '../disk-cache/limits.ts';
 import { FetchError } from '../errors.ts';
+import { passFind } from './find-file.ts';
 import { checkRange, throwIfCancelled } from './range.ts';
 import type { FileVersion, ReadOptions, Transport, TransportCounters } from './transport.ts';
 
@@ -29,6 +30,7 @@ export function withDiskCache(
   const base = source.endsWith('/') ? source : `${source}/`;
   return {
     list: (prefix) => inner.list(prefix),
+    ...passFind(inner),
     async read(file, start, into, options = {}) {
       checkRange(file, start, into.byteLength);
       throwIfCancelled(file, options.signal);

@@ -4,6 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FetchError } from '../errors.ts';
+import { passFind } from './find-file.ts';
 import type { FileVersion, ReadOptions, Transport } from './transport.ts';
 
 export interface FaultPlan {
@@ -26,6 +27,7 @@ export function withFaults(inner: Transport, plan: FaultPlan): Transport {
   };
   return {
     list: (prefix) => inner.list(prefix),
+    ...passFind(inner),
     async read(file: FileVersion, start: number, into: Uint8Array, options: ReadOptions = {}): Promise<void> {
       // Drawn in one go, so that the faults do not depend on how reads interleave after this.
       const [fails, late, part, wait] = [random(), random(), random(), random()];

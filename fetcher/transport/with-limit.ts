@@ -1,6 +1,7 @@
 /** Bounds how many reads of one source are under way; the others wait in the order they came, and can be cancelled. */
 import PQueue from 'p-queue';
 import { FetchError } from '../errors.ts';
+import { passFind } from './find-file.ts';
 import { newTransportActivity, type Transport, type TransportActivity } from './transport.ts';
 
 /** Wraps a transport so that at most `concurrency` reads are under way; `activity` tells how many are. */
@@ -13,6 +14,7 @@ export function withLimit(
   let closed = false;
   return {
     list: (prefix) => inner.list(prefix),
+    ...passFind(inner),
     read(file, start, into, options = {}) {
       const { signal } = options;
       // The queue's own signal is no use: it would reject while the read still writes to its destination.

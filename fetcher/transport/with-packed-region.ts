@@ -19,6 +19,7 @@ import {
   sortedByPath,
 } from '../../storage-server/protocol/index.ts';
 import { FetchError } from '../errors.ts';
+import { findFile } from './find-file.ts';
 import { PACKED_FIRST_READ_BYTES, PACKED_VERSIONS_MAX } from './limits.ts';
 import { checkRange } from './range.ts';
 import type { FileVersion, Transport, TransportCounters } from './transport.ts';
@@ -37,7 +38,7 @@ export function withPackedRegion(inner: Transport, path: string, counters: Trans
   let newest: { readonly etag: string; readonly packed: Promise<Packed> } | undefined;
 
   async function look(): Promise<Packed> {
-    const file = (await inner.list(path)).find((one) => one.path === path);
+    const file = await findFile(inner, path);
     if (file === undefined) throw new FetchError('NOT_FOUND', `there is no packed file ${path}`);
     if (newest?.etag === file.etag) return newest.packed;
     const packed = fetchPacked(inner, file, counters);

@@ -143,19 +143,22 @@ export function withRetry(inner: Transport, counters: TransportCounters, policy:
     }
   }
 
-  return {
-    async list(prefix) {
-      const failures: Failures = { count: 0, immediate: 0, sinceMs: 0 };
-      for (;;) {
-        try {
-          const files = await inner.list(prefix);
-          away = undefined;
-          return files;
-        } catch (error) {
-          await backOff(error, failures, undefined);
-        }
+  async function look<T>(act: () => Promise<T>): Promise<T> {
+    const failures: Failures = { count: 0, immediate: 0, sinceMs: 0 };
+    for (;;) {
+      try {
+        const found = await act();
+        away = undefined;
+        return found;
+      } catch (error) {
+        await backOff(error, failures, undefined);
       }
-    },
+    }
+  }
+
+  return {
+    list: (prefix) => look(() => inner.list(prefix)),
+    ...(inner.find === undefined ? {} : { find: (path: string) => look(async () => inner.find!(path)) }),
     read,
     close() {
       closing.abort();

@@ -3,6 +3,7 @@
  * Progress is that of the source: reads that wait behind others on the same connection do not stall while those move.
  */
 import { FetchError } from '../errors.ts';
+import { passFind } from './find-file.ts';
 import type { FileVersion, ReadOptions, Transport } from './transport.ts';
 
 interface Watched {
@@ -30,6 +31,7 @@ export function withStallTimer(inner: Transport, stallMs: number): Transport {
 
   return {
     list: (prefix) => inner.list(prefix),
+    ...passFind(inner),
     async read(file: FileVersion, start: number, into: Uint8Array, options: ReadOptions = {}): Promise<void> {
       const controller = new AbortController();
       const entry = { controller, sinceMs: performance.now() };

@@ -25,6 +25,17 @@ test('web servers: no wildcards, and what follows a "?" is a query that is not t
   assert.equal(formatLocation(asked, 'a#b c'), 'https://h/lake.qanat?sig=x!/a%23b%20c');
 });
 
+test('buckets: keys as they are, empty segments and all', () => {
+  assert.deepEqual(parts('s3://lake'), ['s3', 'lake', '']);
+  assert.deepEqual(parts('s3://lake/'), ['s3', 'lake', '']);
+  assert.deepEqual(parts('S3://lake//a//b.parquet'), ['s3', 'lake', '/a//b.parquet']);
+  assert.deepEqual(parts('s3://my.lake_1/dir/'), ['s3', 'my.lake_1', 'dir']);
+  assert.deepEqual(parts('s3://lake/a b+c/./ü%2A'), ['s3', 'lake', 'a b+c/./ü\\*']);
+  assert.equal(parseLocation('s3://lake/year=2024/m*/x.parquet').glob.lead, 'year=2024/m');
+  assert.equal(parseLocation('s3://lake/a%20b').asWritten, 'a%20b');
+  assert.equal(formatLocation(parseLocation('s3://lake/x'), '/a//b c%2'), 's3://lake//a//b%20c%252');
+});
+
 test('local files', () => {
   assert.deepEqual(parts('file:///data/x.parquet'), ['file', '', 'data/x.parquet']);
   assert.deepEqual(parts('file://localhost/data'), ['file', '', 'data']);
@@ -55,7 +66,10 @@ test('what is no location says what to write instead', () => {
       text,
     );
   refuses('', /empty: write rdma:/);
-  refuses('s3://bucket/key', /scheme s3:.* not supported: write rdma:/);
+  refuses('gs://bucket/key', /scheme gs:.* not supported: write rdma:/);
+  refuses('s3://', /no valid name of a bucket/);
+  refuses('s3://k:hunter2@bucket/key', /^fetch BAD_URL: "s3:\/\/\*\*\*@…" holds a user name/);
+  refuses('s3:bucket/key', /lacks the slashes/);
   refuses('https://h', /no listings: name a file/);
   refuses('https://h/dir/', /no listings: name a file/);
   refuses('https://me:hunter2@h/x', /^fetch BAD_URL: "https:\/\/\*\*\*@h" holds a user name/);
