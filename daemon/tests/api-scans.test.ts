@@ -116,7 +116,8 @@ describe('rows', () => {
       const stale = await remote.refusal({ source: 't' });
       assert.equal(`${stale.status} ${stale.code} ${stale.retryable}`, '409 STALE true');
       server.hangup();
-      await until(() => server.errors().includes('published'));
+      // that a file has changed "since it was published" is logged as well
+      await until(() => server.errors().includes('published: generation'));
       assert.equal((await remote.table({ source: 't' })).numRows, 2000);
       await remote.idle();
     } finally {
