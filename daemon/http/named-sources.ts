@@ -90,6 +90,7 @@ export class NamedSources {
       workingFolder: folder,
       ...sourceAccess(config, (path) => resolve(folder, path)),
       onUnpinned: (path, reason) => this.#log.warn({ source: name, path }, reason),
+      onTransport: (text, outcome) => this.#log[outcome === 'no device' ? 'debug' : 'info']({ source: name }, text),
       retry: { onRetry: ({ code, reason }) => this.#log.debug({ source: name, code, reason }, 'trying again') },
       onSkipped: (path, reason) => this.#log.debug({ source: name, path, reason }, 'skipped'),
     });

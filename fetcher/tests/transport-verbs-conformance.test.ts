@@ -1,4 +1,5 @@
-/** The conformance suite over RDMA, on a model of devices: registered memory, copied memory, busy-polled, small messages. */
+/** The conformance suite over RDMA, on a model of devices: registered memory, and copied memory with odd limits. */
+import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { serveRegion } from '../../storage-server/index.ts';
 import { ModelFabric, type ModelLimits } from '../../storage-server/tests/model-fabric.ts';
@@ -15,16 +16,20 @@ const verbs =
       ...options,
       rdma: { transport: 'verbs', open: fabric.open('client', limits), ...options.rdma },
     });
-    t.after(() => server.close());
+    t.after(async () => {
+      await opened.transport.close();
+      await server.close();
+      assert.ok(fabric.reads > 0, 'READs went over the devices');
+      for (const device of fabric.devices) assert.ok(device.closed, 'everything was given back');
+    });
     return { ...opened, update: async () => void (await server.republish()), keepsVersions: true };
   };
 
 testTransport('verbs', verbs());
 testTransport(
-  'verbs, two queue pairs, odd sizes, three READs at a time, busy-polled',
+  'verbs, two queue pairs, odd sizes, three READs at a time, busy-polled, nothing registered',
   verbs(
     { connections: 2, readBytesMax: 123_457, windowBytes: 1_000_000, rdma: { busyPoll: true } },
-    { readsMax: 3, messageBytesMax: 50_001 },
+    { readsMax: 3, messageBytesMax: 50_001, lockedBytesMax: 1_000_000 },
   ),
 );
-testTransport('verbs, where the destination can not be registered', verbs({}, { lockedBytesMax: 2 ** 23 }));

@@ -34,7 +34,7 @@ import {
   type TransportActivity,
   type TransportCounters,
 } from './transport.ts';
-import { VerbsChoice, type VerbsOptions } from './verbs-choice.ts';
+import { type OnTransport, VerbsChoice, type VerbsOptions } from './verbs-choice.ts';
 import { withDiskCache } from './with-disk-cache.ts';
 import { withLimit } from './with-limit.ts';
 import { withPackedRegion } from './with-packed-region.ts';
@@ -59,7 +59,9 @@ export interface OpenTransportOptions {
   /** READs on the wire per queue pair. */
   readonly outstandingMax?: number;
   /** READs of a storage server over RDMA or TCP; over RDMA where both ends can by default. */
-  readonly rdma?: Partial<VerbsOptions>;
+  readonly rdma?: VerbsOptions;
+  /** Told, once each, how READs of a storage server go: over which device, or why over TCP. */
+  readonly onTransport?: OnTransport;
   readonly retry?: Partial<RetryPolicy>;
   /** Told when a server's new generation has taken the place of an earlier one: what is listed from then on is it. */
   readonly onGeneration?: (generation: string) => void;
@@ -166,7 +168,7 @@ function queuePairOptions(options: OpenTransportOptions) {
     outstandingMax: options.outstandingMax ?? OUTSTANDING_MAX,
     readBytesMax: options.readBytesMax ?? READ_BYTES_MAX,
     windowBytes: options.windowBytes ?? WINDOW_BYTES,
-    rdmaChoice: new VerbsChoice({ transport: 'auto', ...options.rdma }, options.checksum ?? false),
+    rdmaChoice: new VerbsChoice(options.rdma ?? {}, options.checksum ?? false, options.onTransport),
     ...(options.onGeneration === undefined ? {} : { onGeneration: options.onGeneration }),
   };
 }

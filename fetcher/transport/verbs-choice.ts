@@ -11,14 +11,17 @@ import type { VerbsWish } from './verbs-negotiation.ts';
 export const TRANSPORTS = ['auto', 'verbs', 'tcp'] as const;
 export type TransportName = (typeof TRANSPORTS)[number];
 
+/** How READs go, or why they do not go over RDMA: the server can't, this side is set up so that it can't, or has no device. */
+export type TransportOutcome = 'rdma' | 'tcp' | 'no device';
+
+export type OnTransport = (text: string, outcome: TransportOutcome) => void;
+
 export interface VerbsOptions {
-  readonly transport: TransportName;
+  readonly transport?: TransportName | undefined;
   /** Name of the device on this side; without one, the first that works. */
   readonly device?: string | undefined;
   /** Ask for completions all the time instead of waiting for the device to tell: less latency, a whole core. */
   readonly busyPoll?: boolean | undefined;
-  /** Told, once each, how READs go: over which device, or why not. */
-  readonly onOutcome?: ((text: string) => void) | undefined;
   /** Another device than those of the system. */
   readonly open?: OpenVerbsDevice | undefined;
 }
@@ -26,6 +29,7 @@ export interface VerbsOptions {
 export class VerbsChoice {
   readonly #options: VerbsOptions;
   readonly #checksum: boolean;
+  readonly #onTransport: OnTransport;
   readonly #completions = new Map<number, number>();
   #lease: Promise<VerbsLease | string> | undefined;
   #held: VerbsLease | undefined;
@@ -33,7 +37,7 @@ export class VerbsChoice {
   #released = false;
 
   /** Throws FetchError OPTION if what is asked for contradicts itself. */
-  constructor(options: VerbsOptions, checksum: boolean) {
+  constructor(options: VerbsOptions, checksum: boolean, onTransport: OnTransport = () => {}) {
     if (options.transport === 'verbs' && checksum) {
       throw new FetchError(
         'OPTION',
@@ -42,11 +46,12 @@ export class VerbsChoice {
     }
     this.#options = options;
     this.#checksum = checksum;
+    this.#onTransport = onTransport;
   }
 
   /** What a new connection is to ask for; undefined for TCP. Throws FetchError RDMA if RDMA must be and can't. */
   async wish(): Promise<VerbsWish | undefined> {
-    const { transport, busyPoll = false } = this.#options;
+    const { transport = 'auto', busyPoll = false } = this.#options;
     if (transport === 'tcp') return undefined;
     const lease = await this.#leaseOrReason();
     const required = transport === 'verbs';
@@ -84,7 +89,7 @@ export class VerbsChoice {
         lease.release();
         throw new FetchError('CLOSED', 'the transport is closed');
       }
-      lease.client.onUnregistered = (reason) => this.#options.onOutcome?.(`READs are copied to their place: ${reason}`);
+      lease.client.onUnregistered = (reason) => this.#onTransport(`READs are copied to their place: ${reason}`, 'rdma');
       this.#held = lease;
       return lease;
     } catch (error) {
@@ -97,7 +102,8 @@ export class VerbsChoice {
     const text = reason === undefined ? this.#usedText() : `READs go over TCP: ${reason}`;
     if (text === this.#told) return;
     this.#told = text;
-    this.#options.onOutcome?.(text);
+    if (reason === undefined) this.#onTransport(text, 'rdma');
+    else this.#onTransport(text, this.#held === undefined && !this.#checksum ? 'no device' : 'tcp');
   }
 
   #usedText(): string {

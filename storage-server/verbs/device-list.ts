@@ -1,22 +1,16 @@
 /** Which RDMA devices this machine has, and what to say when there is none. */
 import { existsSync, readdirSync } from 'node:fs';
-import { loadVerbsLibrary, type VerbsLibrary } from './library.ts';
+import type { VerbsLibrary } from './library.ts';
 
 /** Where the kernel lists them. */
 const CLASS_FOLDER = '/sys/class/infiniband';
 
-export interface ListedDevice {
+interface ListedDevice {
   readonly name: string;
 }
 
 interface FoundDevice extends ListedDevice {
   readonly pointer: bigint;
-}
-
-/** The devices that the library can open. Throws VerbsError NO_LIBRARY or PLATFORM. */
-export async function listDevices(): Promise<readonly ListedDevice[]> {
-  const library = await loadVerbsLibrary();
-  return withDeviceList(library, (devices) => devices.map(({ name }) => ({ name })));
 }
 
 /** Pointers to devices are good within `use` alone. */
@@ -38,6 +32,11 @@ export function deviceListText(devices: readonly ListedDevice[], wanted: string 
     return `the kernel has ${known.join(', ')}, but the library no driver for it: install ibverbs-providers (rdma-core), and see whether /dev/infiniband is there`;
   }
   return 'this machine has no RDMA device: `rdma link` lists them, `rdma link add rxe0 type rxe netdev <name>` makes one of any network interface';
+}
+
+/** Whether the kernel says that it has none: then there is no need to look for a library. */
+export function hasNoDevice(): boolean {
+  return existsSync('/sys/class') && kernelDevices().length === 0;
 }
 
 function kernelDevices(): readonly string[] {

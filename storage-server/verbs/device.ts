@@ -3,7 +3,7 @@
  * the library lays out is compared with layouts.ts before it is used: a library that differs is refused, never guessed at.
  */
 import { readlinkSync } from 'node:fs';
-import { deviceListText, withDeviceList } from './device-list.ts';
+import { deviceListText, hasNoDevice, withDeviceList } from './device-list.ts';
 import { differs, VerbsError } from './errors.ts';
 import { pointerIn, structAt, u32In } from './fields.ts';
 import { ACCESS, CONTEXT, DEVICE, MEMORY_REGION, PROTECTION_DOMAIN, ROOM_BYTES } from './layouts.ts';
@@ -15,6 +15,7 @@ import type { DeviceFacts, NativeMemory, Registration, VerbsDevice, VerbsQueuePa
 
 /** Opens the device of a name, or the first with an active port. Throws VerbsError. */
 export async function openVerbsDevice(name?: string): Promise<VerbsDevice> {
+  if (hasNoDevice()) throw new VerbsError('NO_DEVICE', deviceListText([], name));
   const library = await loadVerbsLibrary();
   return withDeviceList(library, (devices) => {
     const candidates = name === undefined ? devices : devices.filter((device) => device.name === name);

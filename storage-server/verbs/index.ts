@@ -3,7 +3,6 @@
  * is none. Knows queue pairs, memory and devices, nothing of regions and files.
  */
 export { openVerbsDevice } from './device.ts';
-export { type ListedDevice, listDevices } from './device-list.ts';
 export { VerbsError, type VerbsErrorCode } from './errors.ts';
 export type {
   DeviceFacts,
