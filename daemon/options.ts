@@ -9,7 +9,6 @@ import {
   PREFETCH_DEPTH_DEFAULT,
   PREFETCH_DEPTH_MAX,
   REQUEST_BYTES_MAX,
-  TRANSPORTS,
 } from '../fetcher/index.ts';
 import { DEFAULT_LIMITS } from '../storage-server/index.ts';
 import {
@@ -20,7 +19,6 @@ import {
   orAuto,
   orNone,
   parseBucketName,
-  parseDeviceName,
   parseDomain,
   parseDuration,
   parseHostPort,
@@ -32,6 +30,7 @@ import {
 import { CLIENT_MS_DEFAULT, SCANS_DEFAULT, SCANS_MAX } from './http/limits.ts';
 import { LOG_FORMATS, LOG_LEVELS } from './log-names.ts';
 import { VIEWS } from './mount/view.ts';
+import { RDMA_OPTIONS } from './rdma-options.ts';
 import { MEMORY_BYTES_DEFAULT } from './scan/engine.ts';
 
 export const SCAN_FORMATS = ['arrow', 'csv', 'ndjson', 'table', 'count', 'checksum'] as const;
@@ -183,24 +182,7 @@ export const OPTIONS = {
     meaning: 'Time without progress, or without a connection, after which the other side counts as lost',
   },
   connections: { ...whole('n', 1, 64), without: '1', meaning: 'Queue pairs to a server' },
-  transport: {
-    ...choice('name', TRANSPORTS),
-    without: 'auto',
-    meaning:
-      'How bytes of a `qanat serve` come: over RDMA (`verbs`), over TCP (`tcp`), or over RDMA where both ends have a ' +
-      'device and over TCP where not (`auto`)',
-  },
-  rdmaDevice: {
-    argument: 'name|auto|none',
-    parse: parseDeviceName,
-    without: 'serve: none; else auto',
-    meaning:
-      'RDMA device (`ibv_devices` lists them); `auto` is the first that works. A server that has one keeps all it serves ' +
-      'in memory that the device reads by itself, and does not start without one that is named',
-  },
-  busyPoll: toggle(
-    'Ask the RDMA device for completions all the time: less latency, a whole core while reads are under way',
-  ),
+  ...RDMA_OPTIONS,
   wireChecksum: toggle(
     'Check a CRC-32 of all bytes that come from a server and fetch again what was damaged on the way. Costs 0.14 ns a ' +
       'byte at either end, about a tenth of the time of a scan over loopback',
