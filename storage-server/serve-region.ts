@@ -130,7 +130,7 @@ export async function serveRegion(options: ServeOptions): Promise<RunningServer>
             await server.close();
             throw error;
           });
-    const collectServer = serverCollector(server, holder, counters);
+    const collectServer = serverCollector(server, holder, counters, verbs);
     watcher?.endLook(true);
     return {
       address: () => ({ host: address.address, port: address.port }),
