@@ -189,8 +189,10 @@ export const OPTIONS = {
     argument: 'file',
     takes: 'file',
     parse: (text: string): string => text,
-    without: 'none',
-    meaning: 'File with a bearer token for `http://` and `https://`; it is not sent to servers that these redirect to',
+    without: 'QANAT_TOKEN, which holds the token itself',
+    meaning:
+      'File with a bearer token for `rdma://`, `rdmas://`, `http://` and `https://`; it is not sent to servers that these ' +
+      'redirect to',
   },
   caFile: {
     argument: 'file',
@@ -198,7 +200,22 @@ export const OPTIONS = {
     parse: (text: string): string => text,
     without: 'none',
     meaning:
-      'Certificate authorities (PEM) to accept for `https://` and `s3://`, besides those that Node has or NODE_EXTRA_CA_CERTS names',
+      'Certificate authorities (PEM) to accept for `rdmas://`, `https://` and `s3://`, besides those that Node has or ' +
+      'NODE_EXTRA_CA_CERTS names',
+  },
+  clientCert: {
+    argument: 'file',
+    takes: 'file',
+    parse: (text: string): string => text,
+    without: 'none',
+    meaning: 'Certificate (PEM) to show to `rdmas://`, `https://` and `s3://` servers that ask for one',
+  },
+  clientKey: {
+    argument: 'file',
+    takes: 'file',
+    parse: (text: string): string => text,
+    without: 'none',
+    meaning: 'Key of `--client-cert` (PEM, without a passphrase)',
   },
   endpoint: {
     argument: 'url',

@@ -9,6 +9,8 @@ export const SOURCE_OPTION_NAMES = [
   'wireChecksum',
   'tokenFile',
   'caFile',
+  'clientCert',
+  'clientKey',
   'endpoint',
   'region',
   'pathStyle',
@@ -17,24 +19,31 @@ export const SOURCE_OPTION_NAMES = [
 ] as const;
 export type SourceOptionName = (typeof SOURCE_OPTION_NAMES)[number];
 
+/** A token itself; never an option, which everybody on the machine could see. */
+export const TOKEN_VARIABLE = 'QANAT_TOKEN';
+
 /** Their values; a text that is empty is none. */
 export type SourceOptionValues = { readonly [K in SourceOptionName]?: OptionValues[K] | undefined };
 
 export type SourceAccess = Pick<
   OpenTransportOptions,
-  'connections' | 'stallMs' | 'checksum' | 'tokenFile' | 'caFile' | 's3'
+  'connections' | 'stallMs' | 'checksum' | 'token' | 'tokenFile' | 'caFile' | 'clientCertFile' | 'clientKeyFile' | 's3'
 >;
 
 /** What `openSource` is given; `pathOf` says what a path of a file is relative to. */
 export function sourceAccess(values: SourceOptionValues, pathOf: (path: string) => string = String): SourceAccess {
-  const { connections, stallTimeout, wireChecksum, tokenFile, caFile } = values;
+  const { connections, stallTimeout, wireChecksum, tokenFile, caFile, clientCert, clientKey } = values;
+  const token = process.env[TOKEN_VARIABLE];
   const { endpoint, region, pathStyle, anonymous, requesterPays } = values;
   return {
     ...(connections === undefined ? {} : { connections }),
     ...(stallTimeout === undefined ? {} : { stallMs: stallTimeout }),
     ...(wireChecksum === undefined ? {} : { checksum: wireChecksum }),
+    ...(isGiven(token) ? { token } : {}),
     ...(isGiven(tokenFile) ? { tokenFile: pathOf(tokenFile) } : {}),
     ...(isGiven(caFile) ? { caFile: pathOf(caFile) } : {}),
+    ...(isGiven(clientCert) ? { clientCertFile: pathOf(clientCert) } : {}),
+    ...(isGiven(clientKey) ? { clientKeyFile: pathOf(clientKey) } : {}),
     s3: {
       ...(isGiven(endpoint) ? { endpoint } : {}),
       ...(isGiven(region) ? { region } : {}),

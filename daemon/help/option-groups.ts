@@ -52,6 +52,8 @@ export const GROUP_OF: Readonly<Record<OptionName, GroupName>> = {
   wireChecksum: 'connection',
   tokenFile: 'connection',
   caFile: 'connection',
+  clientCert: 'connection',
+  clientKey: 'connection',
   endpoint: 'connection',
   region: 'connection',
   pathStyle: 'connection',

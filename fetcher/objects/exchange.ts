@@ -3,8 +3,8 @@
  * they were received in, so that who knows where they belong copies them there once. It settles once; after that the
  * sink hears nothing any more.
  */
-import { rootCertificates } from 'node:tls';
-import { Agent, type Dispatcher } from 'undici';
+import type { SecureContextOptions } from 'node:tls';
+import { Agent, type buildConnector, type Dispatcher } from 'undici';
 import { FetchError } from '../errors.ts';
 import type { AnswerHeaders } from './answer.ts';
 import { connectionError } from './connection-errors.ts';
@@ -16,15 +16,15 @@ export interface PoolOptions {
   readonly connectMs: number;
   /** Time without an answer's headers, or without more of its bytes. */
   readonly stallMs: number;
-  /** Certificate authorities beside those of Node, PEM. */
-  readonly ca?: string;
+  /** For https. */
+  readonly tls: SecureContextOptions;
 }
 
 /** Connections that requests go over. */
 export type Pool = Dispatcher;
 
 /** Connections of one source: no other one shares them, and they end with it. */
-export function openPool({ connections, connectMs, stallMs, ca }: PoolOptions): Pool {
+export function openPool({ connections, connectMs, stallMs, tls }: PoolOptions): Pool {
   return new Agent({
     connections,
     pipelining: 1,
@@ -32,7 +32,7 @@ export function openPool({ connections, connectMs, stallMs, ca }: PoolOptions): 
     bodyTimeout: stallMs,
     keepAliveTimeout: IDLE_MS,
     maxHeaderSize: HEADER_BYTES_MAX,
-    connect: { timeout: connectMs, ...(ca === undefined ? {} : { ca: [...rootCertificates, ca] }) },
+    connect: { timeout: connectMs, ...(tls as buildConnector.BuildOptions) },
   });
 }
 

@@ -134,7 +134,10 @@ async function answer(
   if (asked.query.has('versioning')) return sendDocument(state.kind, versioningDocument());
   refuseResources(asked.query, BUCKET_RESOURCES);
   state.kind = 's3_list_objects';
-  sendDocument(state.kind, bucketDocument(buckets.objects(door.region, asked.bucket), asked.bucket, asked.query));
+  sendDocument(
+    state.kind,
+    bucketDocument(buckets.objects(door.all.regions.current, asked.bucket), asked.bucket, asked.query),
+  );
 }
 
 async function sendObject(
@@ -146,7 +149,7 @@ async function sendObject(
   refuseResources(query, OBJECT_RESOURCES);
   if ((query.get('versionId') ?? 'null') !== 'null') throw new S3Error('NoSuchVersion', 'there is no such version');
   if ((query.get('partNumber') ?? '1') !== '1') throw new S3Error('InvalidRange', 'there is no such part');
-  const representation = buckets.object(door.region, bucket!, key);
+  const representation = buckets.object(door.all, bucket!, key);
   if (representation === undefined) throw new S3Error('NoSuchKey', 'there is no such key');
   const plan = planAnswer(request.headers, representation, { ranged: true, bareEtags: true });
   if (plan.status === 412) throw new S3Error('PreconditionFailed', 'it is not the version that was asked for');

@@ -1,4 +1,5 @@
 /** Starts the S3 API of a server: buckets, keys and listener put together. */
+import type { Certificates } from '../access/certificates.ts';
 import type { Door } from '../http/door.ts';
 import { Buckets } from './buckets.ts';
 import { readKeysFile, type SigningKeys } from './keys.ts';
@@ -14,6 +15,12 @@ export interface S3Options {
   readonly domain?: string;
 }
 
+interface S3Surroundings {
+  /** Connections are plain without. */
+  readonly certificates: Certificates | undefined;
+  readonly warn: (text: string) => void;
+}
+
 /** An S3 API that is served. */
 export interface RunningS3 {
   readonly server: S3Server;
@@ -24,19 +31,19 @@ export interface RunningS3 {
 
 /** Starts it; it is listening when the promise resolves. Throws ServeError LISTEN_S3, NAMES or KEYS. */
 export async function startS3(
-  { listen, keysFile, bucket, domain = 'localhost' }: S3Options,
+  { listen, keysFile, bucket, domain = 'localhost', certificates, warn }: S3Options & S3Surroundings,
   roots: readonly string[],
   door: Door,
 ): Promise<RunningS3> {
   const buckets = new Buckets(roots, bucket);
-  let keys: SigningKeys | undefined = keysFile === undefined ? undefined : await readKeysFile(keysFile);
-  const server = new S3Server({ door, buckets, keys: () => keys, domain: domain.toLowerCase() });
+  let keys: SigningKeys | undefined = keysFile === undefined ? undefined : await readKeysFile(keysFile, warn);
+  const server = new S3Server({ door, buckets, keys: () => keys, domain: domain.toLowerCase() }, certificates);
   const { address: host, port } = await server.listen(listen.host, listen.port);
   return {
     server,
     place: { host, port, buckets: buckets.names },
     async reloadKeys() {
-      if (keysFile !== undefined) keys = await readKeysFile(keysFile);
+      if (keysFile !== undefined) keys = await readKeysFile(keysFile, warn);
     },
   };
 }
