@@ -54,6 +54,17 @@ export function sourceAccess(values: SourceOptionValues, pathOf: (path: string) 
   };
 }
 
+/** The same without what only those may see that it was given for. */
+export function withoutCredentials({
+  token: _t,
+  tokenFile: _f,
+  clientCertFile: _c,
+  clientKeyFile: _k,
+  ...access
+}: SourceAccess): SourceAccess {
+  return access;
+}
+
 function isGiven(text: string | undefined): text is string {
   return text !== undefined && text !== '';
 }

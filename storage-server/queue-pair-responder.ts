@@ -7,7 +7,7 @@ import type { Socket } from 'node:net';
 import type { Admission, Guard } from './access/guard.ts';
 import { bearerToken } from './access/tokens.ts';
 import type { Burst, Failure, PendingRead } from './burst.ts';
-import type { ServerCounters } from './counters.ts';
+import { countBurst, type ServerCounters } from './counters.ts';
 import { GenerationNotice } from './generation-notice.ts';
 import type { ServerLimits } from './limits.ts';
 import { SMALL_SLAB_BYTES } from './limits.ts';
@@ -325,7 +325,7 @@ export class QueuePairResponder {
         this.#giveSlab(burst.slab);
         continue;
       }
-      this.#count(burst);
+      countBurst(this.#host.counters, burst);
       this.#outstanding -= burst.completions;
       this.#writing++;
       burst.write(this.#socket, () => {
@@ -341,22 +341,6 @@ export class QueuePairResponder {
     }
     if (this.canStart) this.#host.ready(this);
     else this.#endIfDone();
-  }
-
-  #count(burst: Burst): void {
-    const { counters } = this.#host;
-    const errors = burst.fatal ? 1 : 0;
-    counters.reads += burst.completions - errors;
-    counters.readErrors += errors;
-    counters.bytesSent += burst.bytes;
-    counters.payloadBytes += burst.payloadBytes;
-    const now = performance.now();
-    for (const { acceptedMs, length } of burst.succeeded) {
-      counters.readSeconds.observe((now - acceptedMs) / 1000);
-      counters.readBytes.observe(length);
-    }
-    countCompletions(counters, WC.SUCCESS, burst.succeeded.length);
-    if (burst.failure !== undefined) countCompletions(counters, burst.failure.status, 1);
   }
 
   #endIfDone(): void {
@@ -397,8 +381,4 @@ export class QueuePairResponder {
     // Bursts that are being filled keep their slabs until storage is done with them; `#send` gives them back.
     this.#host.ended(this);
   }
-}
-
-function countCompletions({ completions }: ServerCounters, status: number, count: number): void {
-  completions.set(status, (completions.get(status) ?? 0) + count);
 }

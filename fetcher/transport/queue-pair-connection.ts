@@ -239,7 +239,7 @@ export class QueuePairConnection {
     if (this.#ended || this.#welcome !== undefined || !this.#reached || this.#refused !== undefined) this.#end(reason);
     else if (!this.#isOpen) this.#endBroken(new Error(reason));
     else if (isStranger(this.#welcomeBytes.subarray(0, this.#welcomeTaken))) this.#endStranger('not a Qanat server');
-    else this.#end(`${reason} before the handshake: ${this.#isSecure ? NO_CERTIFICATE : WRONG_PORT}`);
+    else this.#end(`${reason} before the handshake: ${this.#isSecure ? NO_CERTIFICATE : `${WRONG_PORT} ${OR_TLS}`}`);
   }
 
   /** The connection has failed. What is wrong with TLS stays wrong, unless the connection was only lost. */
@@ -289,6 +289,7 @@ interface ConnectFailure {
 }
 
 const WRONG_PORT = 'is this the port of a `qanat serve`?';
+const OR_TLS = 'One with --tls-cert is reached with rdmas://';
 const NO_TLS = 'a server without --tls-cert is reached with rdma://';
 const NO_PLAIN = 'it answers with TLS, and is reached with rdmas://';
 const NO_CERTIFICATE =

@@ -13,6 +13,8 @@ export interface Admission {
   readonly name: string | undefined;
   /** What is there for them. */
   readonly regions: RegionHolder;
+  /** Whether that is all there is: nobody else may get at memory that holds more (RDMA). */
+  readonly seesEverything: boolean;
   readonly seesMetrics: boolean;
   /** False when it was taken back: nothing may be given any more. */
   readonly isGood: boolean;
@@ -36,7 +38,7 @@ export class Guard {
   /** `tokens` of those who are let in; everybody is without. */
   constructor(whole: RegionHolder, tokens: Tokens | undefined) {
     this.#views = new RegionViews(whole);
-    this.#everybody = { name: undefined, regions: whole, seesMetrics: true, isGood: true };
+    this.#everybody = { name: undefined, regions: whole, seesEverything: true, seesMetrics: true, isGood: true };
     this.#tokens = tokens;
   }
 
@@ -56,7 +58,8 @@ export class Guard {
     let granted = this.#granted.get(grant.id);
     if (granted === undefined) {
       const { name, scope, seesMetrics } = grant;
-      granted = { name, regions: this.#views.of(scope), seesMetrics, grant, isGood: true };
+      const seesEverything = scope.isEverything;
+      granted = { name, regions: this.#views.of(scope), seesEverything, seesMetrics, grant, isGood: true };
       this.#granted.set(grant.id, granted);
     }
     return granted;
