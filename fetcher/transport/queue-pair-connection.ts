@@ -222,7 +222,8 @@ export class QueuePairConnection {
 
   #endRefused({ refusal }: Refused, text: string): void {
     const retryable = refusal === REFUSAL.NO_RESOURCES || refusal === REFUSAL.CLOSING;
-    this.#settled(new FetchError('REFUSED', `${this.#peer}: ${refusalName(refusal)}: ${text}`, { retryable }));
+    const hint = refusal === REFUSAL.BAD_AUTHENTICATION ? ' (--token-file, or QANAT_TOKEN)' : '';
+    this.#settled(new FetchError('REFUSED', `${this.#peer}: ${refusalName(refusal)}: ${text}${hint}`, { retryable }));
     this.#end('refused');
   }
 
