@@ -185,6 +185,7 @@ export const OPTIONS = {
     'Check a CRC-32 of all bytes that come from a server and fetch again what was damaged on the way. Costs 0.14 ns a ' +
       'byte at either end, about a tenth of the time of a scan over loopback',
   ),
+  hedge: toggle('Ask a second time for late reads and take what comes first: a twentieth more requests at most'),
   tokenFile: {
     argument: 'file',
     takes: 'file',

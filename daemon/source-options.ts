@@ -7,6 +7,7 @@ export const SOURCE_OPTION_NAMES = [
   'connections',
   'stallTimeout',
   'wireChecksum',
+  'hedge',
   'tokenFile',
   'caFile',
   'endpoint',
@@ -22,17 +23,18 @@ export type SourceOptionValues = { readonly [K in SourceOptionName]?: OptionValu
 
 export type SourceAccess = Pick<
   OpenTransportOptions,
-  'connections' | 'stallMs' | 'checksum' | 'tokenFile' | 'caFile' | 's3'
+  'connections' | 'stallMs' | 'checksum' | 'hedge' | 'tokenFile' | 'caFile' | 's3'
 >;
 
 /** What `openSource` is given; `pathOf` says what a path of a file is relative to. */
 export function sourceAccess(values: SourceOptionValues, pathOf: (path: string) => string = String): SourceAccess {
-  const { connections, stallTimeout, wireChecksum, tokenFile, caFile } = values;
+  const { connections, stallTimeout, wireChecksum, hedge, tokenFile, caFile } = values;
   const { endpoint, region, pathStyle, anonymous, requesterPays } = values;
   return {
     ...(connections === undefined ? {} : { connections }),
     ...(stallTimeout === undefined ? {} : { stallMs: stallTimeout }),
     ...(wireChecksum === undefined ? {} : { checksum: wireChecksum }),
+    ...(hedge === undefined ? {} : { hedge }),
     ...(isGiven(tokenFile) ? { tokenFile: pathOf(tokenFile) } : {}),
     ...(isGiven(caFile) ? { caFile: pathOf(caFile) } : {}),
     s3: {

@@ -50,6 +50,7 @@ export const SETTINGS = {
   connections: setting('connections', 1, true, COUNT),
   stallTimeout: setting('stallTimeout', STALL_MS, true, TIME),
   wireChecksum: setting('wireChecksum', false, true, SWITCH),
+  hedge: setting('hedge', false, true, SWITCH),
   tokenFile: setting('tokenFile', '', true, FILE),
   caFile: setting('caFile', '', true, FILE),
   endpoint: setting('endpoint', '', true, TEXT('a URL')),

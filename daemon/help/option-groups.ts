@@ -50,6 +50,7 @@ export const GROUP_OF: Readonly<Record<OptionName, GroupName>> = {
   stallTimeout: 'connection',
   connections: 'connection',
   wireChecksum: 'connection',
+  hedge: 'connection',
   tokenFile: 'connection',
   caFile: 'connection',
   endpoint: 'connection',

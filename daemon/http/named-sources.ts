@@ -6,6 +6,7 @@ import { resolve } from 'node:path';
 import { openSource, type Source } from '../../vfs/index.ts';
 import type { SourceConfig } from '../config/config.ts';
 import type { Log } from '../log.ts';
+import { logEvents } from '../source-log.ts';
 import { SOURCE_OPTION_NAMES, sourceAccess } from '../source-options.ts';
 import { HttpError } from './http-error.ts';
 
@@ -90,7 +91,7 @@ export class NamedSources {
       workingFolder: folder,
       ...sourceAccess(config, (path) => resolve(folder, path)),
       onUnpinned: (path, reason) => this.#log.warn({ source: name, path }, reason),
-      retry: { onRetry: ({ code, reason }) => this.#log.debug({ source: name, code, reason }, 'trying again') },
+      onEvent: logEvents(this.#log, { source: name }),
       onSkipped: (path, reason) => this.#log.debug({ source: name, path, reason }, 'skipped'),
     });
     this.#log.debug({ source: name, location }, 'source opened');

@@ -17,6 +17,7 @@ import { MountError, openSource, type Source } from '../../vfs/index.ts';
 import type { Log } from '../log.ts';
 import { ClientMetrics } from '../scan/client-metrics.ts';
 import { ScanEngine } from '../scan/engine.ts';
+import { logEvents } from '../source-log.ts';
 import { ANSWER_STALLS, LOOK_MS, PRESENT_BYTES } from './limits.ts';
 import { MountContents } from './mount-contents.ts';
 import { type MountParts, mountCollector, reportOf } from './mount-figures.ts';
@@ -213,7 +214,7 @@ function openMountSource(
   const { url, workingFolder, access } = settings;
   return openSource(url, {
     workingFolder,
-    retry: { onRetry: ({ code, reason }) => log.debug({ code, reason }, 'trying again') },
+    onEvent: logEvents(log),
     onSkipped: (path, reason) => log.debug({ path, reason }, 'skipped'),
     onGeneration: look,
     wrap: (inner) => tellingOfChanges(inner, look),

@@ -4,14 +4,13 @@ import { readFile } from 'node:fs/promises';
 import { FetchError } from '../errors.ts';
 import type { OnSkipped } from '../transport/file-transport.ts';
 import { asFetchError } from '../transport/local-errors.ts';
-import type { Transport, TransportCounters } from '../transport/transport.ts';
+import type { Transport } from '../transport/transport.ts';
 import { openPool, type PoolOptions } from './exchange.ts';
 import { HttpTransport } from './http-transport.ts';
 
 export interface OpenHttpOptions extends Omit<PoolOptions, 'ca'> {
   readonly tokenFile?: string | undefined;
   readonly caFile?: string | undefined;
-  readonly counters: TransportCounters;
   readonly onUnpinned?: OnSkipped | undefined;
 }
 
@@ -20,7 +19,7 @@ const HTTP_URL = /^(?<scheme>https?):\/\/(?<authority>[^/?#@\s]+)(?:\/(?<path>[^
 /** Opens the source; nothing is sent yet. Throws FetchError BAD_URL, and what is wrong with a file of the options. */
 export async function openHttpSource(
   url: string,
-  { tokenFile, caFile, counters, onUnpinned, ...pool }: OpenHttpOptions,
+  { tokenFile, caFile, onUnpinned, ...pool }: OpenHttpOptions,
 ): Promise<{ source: Transport; path: string; identity: string }> {
   const parts = HTTP_URL.exec(url)?.groups;
   const origin = `${parts?.scheme?.toLowerCase()}://${parts?.authority}`;
@@ -34,7 +33,7 @@ export async function openHttpSource(
     origin,
     query,
     token,
-    counters,
+    counters: pool.counters,
     onUnpinned,
     pool: openPool(ca === undefined ? pool : { ...pool, ca }),
   });

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { FetchError } from '../errors.ts';
 import { asFetchError } from '../transport/local-errors.ts';
-import type { Transport, TransportCounters } from '../transport/transport.ts';
+import type { Transport } from '../transport/transport.ts';
 import { openPool, type PoolOptions } from './exchange.ts';
 import { S3Bucket } from './s3-sdk.ts';
 import { S3Transport } from './s3-transport.ts';
@@ -23,13 +23,12 @@ export interface S3Options {
 export interface OpenS3Options extends Omit<PoolOptions, 'ca'> {
   readonly s3: S3Options | undefined;
   readonly caFile?: string | undefined;
-  readonly counters: TransportCounters;
 }
 
 /** Opens the source; nothing is sent yet. Throws FetchError BAD_URL, and what is wrong with a file of the options. */
 export async function openS3Source(
   url: string,
-  { s3 = {}, caFile, counters, ...options }: OpenS3Options,
+  { s3 = {}, caFile, ...options }: OpenS3Options,
 ): Promise<{ source: Transport; path: string; identity: string }> {
   const [, bucket, path = ''] = /^s3:\/\/([A-Za-z0-9][A-Za-z0-9._-]{1,62})(?:\/(.*))?$/is.exec(url) ?? [];
   if (bucket === undefined) throw new FetchError('BAD_URL', `${url}: expected s3://bucket/path`);
@@ -40,7 +39,8 @@ export async function openS3Source(
   const ca = await fetchCa(caFile);
   const pool = openPool(ca === undefined ? options : { ...options, ca });
   const access = { region, pathStyle, isAnonymous: anonymous, isRequesterPays: requesterPays };
-  const connected = new S3Bucket({ bucket, endpoint, ...access, pool, counters });
+  const { counters, tell } = options;
+  const connected = new S3Bucket({ bucket, endpoint, ...access, pool, counters, tell });
   const source = new S3Transport({ name: `s3://${bucket}`, bucket: connected, pool, counters });
   return { source, path: decoded(path, url), identity: `s3+${endpoint ?? 'aws'}+${bucket}://` };
 }
