@@ -47,6 +47,7 @@ export const COMMANDS = {
       's3Domain',
       'all',
       'pin',
+      'rdmaDevice',
       'align',
       'watch',
       'watchInterval',
@@ -68,6 +69,7 @@ export const COMMANDS = {
       ['qanat serve /data/lake --watch', 'new and rewritten files too, soon after they are there'],
       ['qanat serve /data/lake --s3 127.0.0.1:7485', 'as the bucket lake of an S3 API too'],
       ['qanat serve lake.qanat --pin 8GiB', 'what qanat pack has written, kept in memory'],
+      ['qanat serve /data/lake --rdma-device auto', 'over RDMA too, to clients that have a device'],
     ],
   },
   pack: {

@@ -30,6 +30,7 @@ import {
 import { CLIENT_MS_DEFAULT, SCANS_DEFAULT, SCANS_MAX } from './http/limits.ts';
 import { LOG_FORMATS, LOG_LEVELS } from './log-names.ts';
 import { VIEWS } from './mount/view.ts';
+import { RDMA_OPTIONS } from './rdma-options.ts';
 import { MEMORY_BYTES_DEFAULT } from './scan/engine.ts';
 
 export const SCAN_FORMATS = ['arrow', 'csv', 'ndjson', 'table', 'count', 'checksum'] as const;
@@ -55,6 +56,7 @@ export interface OptionSpec<T> {
   readonly meaning: string;
 }
 
+const NAMED_FILE = { argument: 'file', takes: 'file', parse: (text: string): string => text } as const;
 const toggle = (meaning: string): OptionSpec<boolean> => ({ parse: parseSwitch, without: 'off', meaning });
 
 const whole = (argument: string, least: number, most: number) => ({ argument, parse: wholeFrom(least, most) });
@@ -181,6 +183,7 @@ export const OPTIONS = {
     meaning: 'Time without progress, or without a connection, after which the other side counts as lost',
   },
   connections: { ...whole('n', 1, 64), without: '1', meaning: 'Queue pairs to a server' },
+  ...RDMA_OPTIONS,
   wireChecksum: toggle(
     'Check a CRC-32 of all bytes that come from a server and fetch again what was damaged on the way. Costs 0.14 ns a ' +
       'byte at either end, about a tenth of the time of a scan over loopback',
@@ -263,16 +266,12 @@ export const OPTIONS = {
   },
   daemon: toggle('Go to the background as soon as the mount answers; what keeps it from that is told, and ends with 1'),
   pidFile: {
-    argument: 'file',
-    takes: 'file',
-    parse: (text: string): string => text,
+    ...NAMED_FILE,
     without: 'none',
     meaning: 'File with the number of the process, while something is mounted',
   },
   logFile: {
-    argument: 'file',
-    takes: 'file',
-    parse: (text: string): string => text,
+    ...NAMED_FILE,
     without: 'standard error; nowhere with `--daemon`',
     meaning: 'File that the log is appended to',
   },

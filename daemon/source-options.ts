@@ -5,6 +5,9 @@ import type { OptionValues } from './options.ts';
 /** Those of OPTIONS that say how a source is reached. */
 export const SOURCE_OPTION_NAMES = [
   'connections',
+  'transport',
+  'rdmaDevice',
+  'busyPoll',
   'stallTimeout',
   'wireChecksum',
   'hedge',
@@ -23,15 +26,21 @@ export type SourceOptionValues = { readonly [K in SourceOptionName]?: OptionValu
 
 export type SourceAccess = Pick<
   OpenTransportOptions,
-  'connections' | 'stallMs' | 'checksum' | 'hedge' | 'tokenFile' | 'caFile' | 's3'
+  'connections' | 'rdma' | 'stallMs' | 'checksum' | 'hedge' | 'tokenFile' | 'caFile' | 's3'
 >;
 
 /** What `openSource` is given; `pathOf` says what a path of a file is relative to. */
 export function sourceAccess(values: SourceOptionValues, pathOf: (path: string) => string = String): SourceAccess {
   const { connections, stallTimeout, wireChecksum, hedge, tokenFile, caFile } = values;
+  const { transport, rdmaDevice, busyPoll } = values;
   const { endpoint, region, pathStyle, anonymous, requesterPays } = values;
   return {
     ...(connections === undefined ? {} : { connections }),
+    rdma: {
+      transport: rdmaDevice === 'none' && transport !== 'verbs' ? 'tcp' : transport,
+      ...(rdmaDevice === undefined || rdmaDevice === 'auto' || rdmaDevice === 'none' ? {} : { device: rdmaDevice }),
+      ...(busyPoll === undefined ? {} : { busyPoll }),
+    },
     ...(stallTimeout === undefined ? {} : { stallMs: stallTimeout }),
     ...(wireChecksum === undefined ? {} : { checksum: wireChecksum }),
     ...(hedge === undefined ? {} : { hedge }),

@@ -32,3 +32,5 @@ export type {
   TransportActivity,
   TransportCounters,
 } from './transport/transport.ts';
+export type { OnTransport, TransportName, TransportOutcome } from './transport/verbs-choice.ts';
+export { TRANSPORTS } from './transport/verbs-choice.ts';

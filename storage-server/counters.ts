@@ -1,5 +1,7 @@
 /** What a server counts; totals since it started, except where said. Plain numbers: metrics read them at a scrape. */
 import { BucketCounts, METRICS } from '../metrics/index.ts';
+import type { Burst } from './burst.ts';
+import { WC } from './protocol/index.ts';
 
 export interface ServerCounters {
   /** Connections open now. */
@@ -53,4 +55,24 @@ export function newServerCounters(): ServerCounters {
     publishFailures: 0,
     staleRefusals: 0,
   };
+}
+
+/** Counts a burst that is handed to its socket. */
+export function countBurst(counters: ServerCounters, burst: Burst): void {
+  const errors = burst.fatal ? 1 : 0;
+  counters.reads += burst.completions - errors;
+  counters.readErrors += errors;
+  counters.bytesSent += burst.bytes;
+  counters.payloadBytes += burst.payloadBytes;
+  const now = performance.now();
+  for (const { acceptedMs, length } of burst.succeeded) {
+    counters.readSeconds.observe((now - acceptedMs) / 1000);
+    counters.readBytes.observe(length);
+  }
+  countCompletions(counters, WC.SUCCESS, burst.succeeded.length);
+  if (burst.failure !== undefined) countCompletions(counters, burst.failure.status, 1);
+}
+
+function countCompletions({ completions }: ServerCounters, status: number, count: number): void {
+  completions.set(status, (completions.get(status) ?? 0) + count);
 }

@@ -5,7 +5,7 @@
  */
 import type { Socket } from 'node:net';
 import type { Burst, Failure, PendingRead } from './burst.ts';
-import type { ServerCounters } from './counters.ts';
+import { countBurst, type ServerCounters } from './counters.ts';
 import { GenerationNotice } from './generation-notice.ts';
 import type { ServerLimits } from './limits.ts';
 import { SMALL_SLAB_BYTES } from './limits.ts';
@@ -29,6 +29,8 @@ import {
 import type { RegionHolder } from './region-holder.ts';
 import type { Slab, SlabPool } from './slab-pool.ts';
 import { StoredBurst } from './stored-burst.ts';
+import type { VerbsService } from './verbs-service.ts';
+import { VerbsSession } from './verbs-session.ts';
 
 /** What a responder needs of its server. */
 export interface ResponderHost {
@@ -37,6 +39,8 @@ export interface ResponderHost {
   readonly slabs: SlabPool;
   readonly limits: ServerLimits;
   readonly counters: ServerCounters;
+  /** READs over RDMA, if this server has them. */
+  readonly verbs: VerbsService | undefined;
   /** Why a new connection is refused now, if it is. */
   refusal(): { readonly number: Refusal; readonly reason: string } | undefined;
   /** The responder has a complete hello. */
@@ -63,6 +67,7 @@ export class QueuePairResponder {
   readonly #reader: RequestReader;
   readonly #peer: string;
   readonly #notice: GenerationNotice;
+  readonly #verbs: VerbsSession;
   readonly #queue: PendingRead[] = [];
   /** Started and not yet written, in order. */
   readonly #bursts: Burst[] = [];
@@ -80,7 +85,8 @@ export class QueuePairResponder {
   constructor(socket: Socket, host: ResponderHost) {
     this.#socket = socket;
     this.#host = host;
-    this.#notice = new GenerationNotice(socket, host.regions);
+    this.#verbs = new VerbsSession(socket, host.verbs);
+    this.#notice = new GenerationNotice(socket, host.regions, this.#verbs);
     this.#peer = `${socket.remoteAddress}:${socket.remotePort}`;
     this.#reader = new RequestReader({
       onHello: (hello) => this.#greet(hello),
@@ -221,6 +227,7 @@ export class QueuePairResponder {
     this.#socket.write(
       encodeWelcome({
         checksum: this.#checksum,
+        verbs: this.#verbs.grant(hello),
         queueDepth: Math.min(hello.queueDepth, limits.queueDepthMax),
         readBytesMax: this.#readBytesMax,
         outstandingMax: this.#outstandingMax,
@@ -245,6 +252,8 @@ export class QueuePairResponder {
       this.#state = 'closing';
       return false;
     }
+    const { verbs } = request;
+    if (verbs !== undefined && this.#verbs.answer(verbs, this.#host.regions.current, this.#checksum)) return true;
     const failure = this.#check(request);
     this.#outstanding++;
     const { wrLow, wrHigh, address, length } = request;
@@ -308,7 +317,7 @@ export class QueuePairResponder {
         this.#giveSlab(burst.slab);
         continue;
       }
-      this.#count(burst);
+      countBurst(this.#host.counters, burst);
       this.#outstanding -= burst.completions;
       this.#writing++;
       burst.write(this.#socket, () => {
@@ -324,22 +333,6 @@ export class QueuePairResponder {
     }
     if (this.canStart) this.#host.ready(this);
     else this.#endIfDone();
-  }
-
-  #count(burst: Burst): void {
-    const { counters } = this.#host;
-    const errors = burst.fatal ? 1 : 0;
-    counters.reads += burst.completions - errors;
-    counters.readErrors += errors;
-    counters.bytesSent += burst.bytes;
-    counters.payloadBytes += burst.payloadBytes;
-    const now = performance.now();
-    for (const { acceptedMs, length } of burst.succeeded) {
-      counters.readSeconds.observe((now - acceptedMs) / 1000);
-      counters.readBytes.observe(length);
-    }
-    countCompletions(counters, WC.SUCCESS, burst.succeeded.length);
-    if (burst.failure !== undefined) countCompletions(counters, burst.failure.status, 1);
   }
 
   #endIfDone(): void {
@@ -377,11 +370,8 @@ export class QueuePairResponder {
     clearTimeout(this.#timer);
     this.#state = 'ended';
     this.#queue.length = 0;
+    this.#verbs.close();
     // Bursts that are being filled keep their slabs until storage is done with them; `#send` gives them back.
     this.#host.ended(this);
   }
-}
-
-function countCompletions({ completions }: ServerCounters, status: number, count: number): void {
-  completions.set(status, (completions.get(status) ?? 0) + count);
 }

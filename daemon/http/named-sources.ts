@@ -92,6 +92,7 @@ export class NamedSources {
       ...sourceAccess(config, (path) => resolve(folder, path)),
       onUnpinned: (path, reason) => this.#log.warn({ source: name, path }, reason),
       onEvent: logEvents(this.#log, { source: name }),
+      onTransport: (text, outcome) => this.#log[outcome === 'no device' ? 'debug' : 'info']({ source: name }, text),
       onSkipped: (path, reason) => this.#log.debug({ source: name, path, reason }, 'skipped'),
     });
     this.#log.debug({ source: name, location }, 'source opened');

@@ -221,6 +221,7 @@ function openMountSource(
     ...(diskCache === undefined ? {} : { diskCache }),
     ...access,
     onUnpinned: (path, reason) => log.warn({ path }, reason),
+    onTransport: (text, outcome) => log[outcome === 'no device' ? 'debug' : 'info']({}, text),
   });
 }
 

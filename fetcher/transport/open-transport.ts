@@ -38,6 +38,7 @@ import {
   type TransportActivity,
   type TransportCounters,
 } from './transport.ts';
+import { type OnTransport, VerbsChoice, type VerbsOptions } from './verbs-choice.ts';
 import { withDiskCache } from './with-disk-cache.ts';
 import { hedgeRules, withHedge } from './with-hedge.ts';
 import { withLimit } from './with-limit.ts';
@@ -63,6 +64,10 @@ export interface OpenTransportOptions {
   readonly windowBytes?: number;
   /** READs on the wire per queue pair. */
   readonly outstandingMax?: number;
+  /** READs of a storage server over RDMA or TCP; over RDMA where both ends can by default. */
+  readonly rdma?: VerbsOptions;
+  /** Told, once each, how READs of a storage server go: over which device, or why over TCP. */
+  readonly onTransport?: OnTransport;
   readonly retry?: Partial<RetryPolicy>;
   /** Late reads are asked for a second time, under a budget (with-hedge.ts). Off by default; never for local files. */
   readonly hedge?: boolean;
@@ -204,6 +209,7 @@ function queuePairOptions(options: OpenTransportOptions) {
     outstandingMax: options.outstandingMax ?? OUTSTANDING_MAX,
     readBytesMax: options.readBytesMax ?? READ_BYTES_MAX,
     windowBytes: options.windowBytes ?? WINDOW_BYTES,
+    rdmaChoice: new VerbsChoice(options.rdma ?? {}, options.checksum ?? false, options.onTransport),
     ...(options.onGeneration === undefined ? {} : { onGeneration: options.onGeneration }),
     ...(options.onEvent === undefined ? {} : { tell: options.onEvent }),
   };

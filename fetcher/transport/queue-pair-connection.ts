@@ -18,7 +18,9 @@ import {
   type Welcome,
 } from '../../storage-server/protocol/index.ts';
 import { FetchError, type FetchErrorCode } from '../errors.ts';
-import { type Completion, QueuePair } from './queue-pair.ts';
+import { QueuePair } from './queue-pair.ts';
+import type { Completion, Requester } from './requester.ts';
+import { VerbsNegotiation, type VerbsWish } from './verbs-negotiation.ts';
 
 export interface ConnectOptions {
   readonly host: string;
@@ -33,6 +35,8 @@ export interface ConnectOptions {
   readonly queueDepth: number;
   readonly outstandingMax: number;
   readonly readBytesMax: number;
+  /** A queue pair over RDMA is to be had beside the connection. */
+  readonly rdma?: VerbsWish | undefined;
 }
 
 export interface ConnectionEvents {
@@ -69,6 +73,7 @@ export class QueuePairConnection {
   #ended = false;
   readonly #proven: boolean;
   readonly #checksum: boolean;
+  readonly #rdma: VerbsNegotiation | undefined;
   #onClosed: (() => void) | undefined;
 
   constructor(options: ConnectOptions, events: ConnectionEvents, settle: (error: FetchError | undefined) => void) {
@@ -77,12 +82,24 @@ export class QueuePairConnection {
     this.#peer = options.host.includes(':') ? `[${options.host}]:${options.port}` : `${options.host}:${options.port}`;
     this.#proven = options.proven ?? false;
     this.#checksum = options.checksum;
-    this.pair = new QueuePair({
-      send: (bytes) => this.#socket.write(bytes),
-      onCompletion: (completion) => events.onCompletion(completion),
+    const told = {
+      onCompletion: (completion: Completion) => events.onCompletion(completion),
       onError: () => this.#socket.destroy(),
-      onPayload: (bytes, discarded) => events.onPayload(bytes, discarded),
-      onGeneration: (served) => events.onGeneration(served),
+      onPayload: (bytes: number, discarded: number) => events.onPayload(bytes, discarded),
+    };
+    const { rdma } = options;
+    const send = (bytes: Uint8Array): unknown => this.#socket.write(bytes);
+    const onOutcome = (reason: string | undefined): void => this.#established(rdma?.required === true, reason);
+    this.#rdma =
+      rdma === undefined ? undefined : new VerbsNegotiation(rdma, options.stallMs, { send, onOutcome }, told);
+    this.pair = new QueuePair({
+      ...told,
+      send,
+      onGeneration: (served) => {
+        this.#rdma?.onGeneration(served);
+        events.onGeneration(served);
+      },
+      onVerbs: (event, payload) => this.#rdma?.onEvent(event, payload),
     });
     this.pair.modify('INIT');
     const onread: OnReadOpts = {
@@ -93,7 +110,7 @@ export class QueuePairConnection {
     this.#timer = setTimeout(() => this.#endSilent(options.connectMs), options.connectMs);
     this.#socket.once('connect', () => {
       this.#reached = true;
-      this.#socket.write(encodeHello(options));
+      this.#socket.write(encodeHello({ ...options, verbs: rdma?.client !== undefined }));
     });
     this.#socket.on('error', (error) => this.#end(error.message, connectError(error, this.#proven)));
     this.#socket.on('end', () => this.#endEarly('the server ended the connection'));
@@ -108,6 +125,11 @@ export class QueuePairConnection {
     });
     this.#socket.setTimeout(options.stallMs);
     options.signal?.addEventListener('abort', () => this.#end('closed', { code: 'CLOSED', retryable: false }));
+  }
+
+  /** What READs are posted to. */
+  get requester(): Requester {
+    return this.#rdma?.pair ?? this.pair;
   }
 
   /** What the server granted. */
@@ -147,7 +169,7 @@ export class QueuePairConnection {
       if (this.#welcome === undefined) this.#endStranger(error.message);
       else this.pair.fail(WC.BAD_RESP_ERR, error.message);
     }
-    if (this.pair.state === 'ERR') this.#end('the queue pair failed');
+    if (this.requester.state === 'ERR' || this.pair.state === 'ERR') this.#end('the queue pair failed');
     return !this.#socket.destroyed;
   }
 
@@ -172,10 +194,17 @@ export class QueuePairConnection {
       return;
     }
     this.#welcome = answer;
-    clearTimeout(this.#timer);
     this.pair.modify('RTR', answer);
     this.pair.modify('RTS');
-    this.#settled(undefined);
+    if (this.#rdma === undefined) this.#established(false, undefined);
+    else this.#rdma.begin(answer);
+  }
+
+  /** READs may be posted: `reason` says why not over RDMA. */
+  #established(rdmaRequired: boolean, reason: string | undefined): void {
+    clearTimeout(this.#timer);
+    if (rdmaRequired && reason !== undefined) this.#end(reason, { code: 'RDMA', retryable: false });
+    else this.#settled(undefined);
   }
 
   #endRefused({ refusal }: Refused, text: string): void {
@@ -215,6 +244,7 @@ export class QueuePairConnection {
     const text = `${this.#peer}: ${what.reason ?? reason}`;
     this.#settled(new FetchError(what.code, text, { retryable: what.retryable }));
     this.#socket.destroy();
+    this.#rdma?.end(WC.FATAL_ERR, reason);
     this.pair.fail(WC.FATAL_ERR, reason);
     this.#events.onEnd(reason);
   }

@@ -13,6 +13,7 @@ import { type LinkHost, QueuePairLink, type RemoteRegion } from './queue-pair-li
 import { checkRange, throwIfCancelled } from './range.ts';
 import { ReadTask } from './read-task.ts';
 import type { FileVersion, ReadOptions, Transport, TransportActivity, TransportCounters } from './transport.ts';
+import type { VerbsChoice } from './verbs-choice.ts';
 
 export interface QueuePairTransportOptions extends ConnectOptions {
   /** Queue pairs at most. */
@@ -24,6 +25,8 @@ export interface QueuePairTransportOptions extends ConnectOptions {
   readonly onGeneration?: (generation: string) => void;
   /** Told of connections that are made. */
   readonly tell?: Tell;
+  /** READs over RDMA; over TCP without. */
+  readonly rdmaChoice?: VerbsChoice | undefined;
 }
 
 export class QueuePairTransport implements Transport, LinkHost {
@@ -43,6 +46,7 @@ export class QueuePairTransport implements Transport, LinkHost {
     this.#options = options;
     this.counters = options.counters;
     this.activity = options.activity;
+    this.activity.rdma = () => options.rdmaChoice?.figures();
     this.activity.queuePairs = () => [
       ...[...this.#links].map((link) => link.state),
       ...(this.#connecting === undefined ? [] : ['INIT' as const]),
@@ -86,6 +90,7 @@ export class QueuePairTransport implements Transport, LinkHost {
     this.#attempt?.abort();
     await this.#connecting?.catch(() => {});
     await Promise.all([...this.#links].map((link) => link.close(CLOSE_GRACE_MS)));
+    this.#options.rdmaChoice?.release();
   }
 
   onCompletion(): void {
@@ -160,7 +165,8 @@ export class QueuePairTransport implements Transport, LinkHost {
     if (this.#connected && ![...this.#links].some((link) => link.alive)) this.counters.reconnects++;
     const attempt = new AbortController();
     this.#attempt = attempt;
-    const options = { ...this.#options, proven: this.#connected, signal: attempt.signal };
+    const rdma = await this.#options.rdmaChoice?.wish();
+    const options = { ...this.#options, rdma, proven: this.#connected, signal: attempt.signal };
     const link = await QueuePairLink.open(this, options);
     this.#attempt = undefined;
     this.#connected = true;

@@ -10,7 +10,7 @@
  * promise settles nobody else writes to `into`.
  */
 import type { FetchErrorCode } from '../errors.ts';
-import type { QueuePairState } from './queue-pair.ts';
+import type { QueuePairState } from './requester.ts';
 
 export interface FileVersion {
   /** Path within the source, UTF-8, no leading slash, segments separated by "/". */
@@ -77,6 +77,16 @@ export interface TransportCounters {
   generations: number;
 }
 
+/** A source's device for RDMA, which it may share with others. */
+export interface QueuePairRdma {
+  readonly device: string;
+  readonly gid: string;
+  /** Of the device, for all its sources. */
+  readonly registeredBytes: number;
+  /** READs of the device by the status that they completed with: one that is posted may take several. */
+  readonly completions: ReadonlyMap<number, number>;
+}
+
 /** What of a source is under way now, and how its READs ended; metrics look at it. */
 export interface TransportActivity {
   /** Reads that wait for their turn. */
@@ -91,6 +101,8 @@ export interface TransportActivity {
   readonly completions: Map<number, number>;
   /** The state of each of its queue pairs. */
   queuePairs(): readonly QueuePairState[];
+  /** What it has of RDMA; undefined when it does not read through a device. */
+  rdma(): QueuePairRdma | undefined;
   /** The generation that a server spoke of last; undefined before, and for sources without. */
   generation: string | undefined;
 }
@@ -103,6 +115,7 @@ export function newTransportActivity(): TransportActivity {
     progressLimitMs: () => 0,
     completions: new Map(),
     queuePairs: () => [],
+    rdma: () => undefined,
     generation: undefined,
   };
 }
