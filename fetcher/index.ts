@@ -32,5 +32,6 @@ export type {
   TransportActivity,
   TransportCounters,
 } from './transport/transport.ts';
+export { newTransportCounters } from './transport/transport.ts';
 export type { OnTransport, TransportName, TransportOutcome } from './transport/verbs-choice.ts';
 export { TRANSPORTS } from './transport/verbs-choice.ts';
