@@ -47,6 +47,7 @@ export const COMMANDS = {
       's3Domain',
       'all',
       'pin',
+      'rdmaDevice',
       'align',
       'watch',
       'watchInterval',
@@ -77,6 +78,7 @@ export const COMMANDS = {
         'to other machines, encrypted, to who shows a token',
       ],
       ['qanat serve lake.qanat --pin 8GiB', 'what qanat pack has written, kept in memory'],
+      ['qanat serve /data/lake --rdma-device auto', 'over RDMA too, to clients that have a device'],
     ],
   },
   pack: {

@@ -30,6 +30,7 @@ import { CLIENT_MS_DEFAULT, SCANS_DEFAULT, SCANS_MAX } from './http/limits.ts';
 import { LOG_FORMATS, LOG_LEVELS } from './log-names.ts';
 import { VIEWS } from './mount/view.ts';
 import { bytes, choice, file, type OptionSpec, toggle, whole } from './option-spec.ts';
+import { RDMA_OPTIONS } from './rdma-options.ts';
 import { MEMORY_BYTES_DEFAULT } from './scan/engine.ts';
 
 export const SCAN_FORMATS = ['arrow', 'csv', 'ndjson', 'table', 'count', 'checksum'] as const;
@@ -150,10 +151,12 @@ export const OPTIONS = {
     meaning: 'Time without progress, or without a connection, after which the other side counts as lost',
   },
   connections: { ...whole('n', 1, 64), without: '1', meaning: 'Queue pairs to a server' },
+  ...RDMA_OPTIONS,
   wireChecksum: toggle(
     'Check a CRC-32 of all bytes that come from a server and fetch again what was damaged on the way. Costs 0.14 ns a ' +
       'byte at either end, about a tenth of the time of a scan over loopback',
   ),
+  hedge: toggle('Ask a second time for late reads and take what comes first: a twentieth more requests at most'),
   ...ACCESS_OPTIONS,
   columns: {
     argument: 'names',

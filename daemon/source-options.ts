@@ -5,8 +5,12 @@ import type { OptionValues } from './options.ts';
 /** Those of OPTIONS that say how a source is reached. */
 export const SOURCE_OPTION_NAMES = [
   'connections',
+  'transport',
+  'rdmaDevice',
+  'busyPoll',
   'stallTimeout',
   'wireChecksum',
+  'hedge',
   'tokenFile',
   'caFile',
   'clientCert',
@@ -27,18 +31,35 @@ export type SourceOptionValues = { readonly [K in SourceOptionName]?: OptionValu
 
 export type SourceAccess = Pick<
   OpenTransportOptions,
-  'connections' | 'stallMs' | 'checksum' | 'token' | 'tokenFile' | 'caFile' | 'clientCertFile' | 'clientKeyFile' | 's3'
+  | 'connections'
+  | 'rdma'
+  | 'stallMs'
+  | 'checksum'
+  | 'hedge'
+  | 'token'
+  | 'tokenFile'
+  | 'caFile'
+  | 'clientCertFile'
+  | 'clientKeyFile'
+  | 's3'
 >;
 
 /** What `openSource` is given; `pathOf` says what a path of a file is relative to. */
 export function sourceAccess(values: SourceOptionValues, pathOf: (path: string) => string = String): SourceAccess {
-  const { connections, stallTimeout, wireChecksum, tokenFile, caFile, clientCert, clientKey } = values;
+  const { connections, stallTimeout, wireChecksum, hedge, tokenFile, caFile, clientCert, clientKey } = values;
+  const { transport, rdmaDevice, busyPoll } = values;
   const token = process.env[TOKEN_VARIABLE];
   const { endpoint, region, pathStyle, anonymous, requesterPays } = values;
   return {
     ...(connections === undefined ? {} : { connections }),
+    rdma: {
+      transport: rdmaDevice === 'none' && transport !== 'verbs' ? 'tcp' : transport,
+      ...(rdmaDevice === undefined || rdmaDevice === 'auto' || rdmaDevice === 'none' ? {} : { device: rdmaDevice }),
+      ...(busyPoll === undefined ? {} : { busyPoll }),
+    },
     ...(stallTimeout === undefined ? {} : { stallMs: stallTimeout }),
     ...(wireChecksum === undefined ? {} : { checksum: wireChecksum }),
+    ...(hedge === undefined ? {} : { hedge }),
     ...(isGiven(token) ? { token } : {}),
     ...(isGiven(tokenFile) ? { tokenFile: pathOf(tokenFile) } : {}),
     ...(isGiven(caFile) ? { caFile: pathOf(caFile) } : {}),

@@ -31,6 +31,8 @@ import {
 import type { RegionHolder } from './region-holder.ts';
 import type { Slab, SlabPool } from './slab-pool.ts';
 import { StoredBurst } from './stored-burst.ts';
+import type { VerbsService } from './verbs-service.ts';
+import { VerbsSession } from './verbs-session.ts';
 
 /** What a responder needs of its server. */
 export interface ResponderHost {
@@ -39,6 +41,8 @@ export interface ResponderHost {
   readonly slabs: SlabPool;
   readonly limits: ServerLimits;
   readonly counters: ServerCounters;
+  /** READs over RDMA, if this server has them. */
+  readonly verbs: VerbsService | undefined;
   /** Why a new connection is refused now, if it is. */
   refusal(): { readonly number: Refusal; readonly reason: string } | undefined;
   /** The responder has a complete hello. */
@@ -72,6 +76,7 @@ export class QueuePairResponder {
   #admission: Admission | undefined;
   #regions: RegionHolder | undefined;
   #notice: GenerationNotice | undefined;
+  #verbs: VerbsSession | undefined;
   /** READs accepted and not completed. */
   #outstanding = 0;
   /** Writes that the socket has not finished. */
@@ -232,12 +237,15 @@ export class QueuePairResponder {
     this.#outstandingMax = Math.min(hello.outstandingMax, limits.outstandingMax);
     this.#admission = admission;
     this.#regions = regions;
-    this.#notice = new GenerationNotice(this.#socket, regions);
+    // RDMA reads the memory that everything lies in: nothing there keeps somebody to a part of it.
+    this.#verbs = new VerbsSession(this.#socket, admission.seesEverything ? this.#host.verbs : undefined);
+    this.#notice = new GenerationNotice(this.#socket, regions, this.#verbs);
     this.#state = 'serving';
     this.#host.greeted(this);
     this.#socket.write(
       encodeWelcome({
         checksum: this.#checksum,
+        verbs: this.#verbs.grant(hello),
         queueDepth: Math.min(hello.queueDepth, limits.queueDepthMax),
         readBytesMax: this.#readBytesMax,
         outstandingMax: this.#outstandingMax,
@@ -262,6 +270,8 @@ export class QueuePairResponder {
       this.#state = 'closing';
       return false;
     }
+    const { verbs } = request;
+    if (verbs !== undefined && this.#verbs?.answer(verbs, this.#regions!.current, this.#checksum)) return true;
     const failure = this.#check(request);
     this.#outstanding++;
     const { wrLow, wrHigh, address, length } = request;
@@ -378,6 +388,7 @@ export class QueuePairResponder {
     clearTimeout(this.#timer);
     this.#state = 'ended';
     this.#queue.length = 0;
+    this.#verbs?.close();
     // Bursts that are being filled keep their slabs until storage is done with them; `#send` gives them back.
     this.#host.ended(this);
   }

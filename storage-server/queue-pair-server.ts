@@ -25,6 +25,7 @@ import { QueuePairResponder, type ResponderHost } from './queue-pair-responder.t
 import type { RegionHolder } from './region-holder.ts';
 import type { ServerActivity } from './server-metrics.ts';
 import { SlabPool } from './slab-pool.ts';
+import type { VerbsService } from './verbs-service.ts';
 
 /** Backlog of connections that are not accepted yet: a burst of a thousand clients must not be reset. */
 const BACKLOG = 1024;
@@ -38,6 +39,8 @@ export interface QueuePairServerOptions {
   readonly limits: ServerLimits;
   readonly counters: ServerCounters;
   readonly log: ResponderHost['log'];
+  /** READs over RDMA, if there are any. */
+  readonly verbs?: VerbsService | undefined;
 }
 
 export class QueuePairServer implements ResponderHost {
@@ -46,6 +49,7 @@ export class QueuePairServer implements ResponderHost {
   readonly counters: ServerCounters;
   readonly files = new OpenFiles(OPEN_FILES_MAX);
   readonly slabs: SlabPool;
+  readonly verbs: VerbsService | undefined;
   readonly log: (event: string, peer: string, detail: string) => void;
   /** Told when a file turns out not to be what it was. */
   onStale: () => void = () => {};
@@ -63,13 +67,15 @@ export class QueuePairServer implements ResponderHost {
   #closing = false;
   #idle: (() => void) | undefined;
 
-  constructor({ regions, guard, certificates, limits, counters, log }: QueuePairServerOptions) {
+  constructor({ regions, guard, certificates, limits, counters, log, verbs }: QueuePairServerOptions) {
     this.guard = guard;
+    this.verbs = verbs;
     this.limits = limits;
     this.counters = counters;
     this.log = log;
     this.slabs = new SlabPool(limits.slabsMax);
     regions.onPublished((region) => {
+      verbs?.published(region);
       for (const responder of this.#greeted) responder.published();
       this.files.retire(new Set(region.files.map(({ store }) => store)));
     });

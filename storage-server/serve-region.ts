@@ -18,6 +18,8 @@ import { RootWatcher } from './root-watcher.ts';
 import { type S3Options, startS3 } from './s3/start-s3.ts';
 import type { Skipped } from './scan-roots.ts';
 import { serverCollector } from './server-metrics.ts';
+import { type DeviceFacts, type OpenVerbsDevice, openVerbsDevice, VerbsError } from './verbs/index.ts';
+import { type VerbsFigures, VerbsService } from './verbs-service.ts';
 
 export interface ServeOptions {
   /** Folders and files. One folder appears by its content, several under their base names. */
@@ -38,9 +40,24 @@ export interface ServeOptions {
   readonly certificates?: Certificates;
   /** File of tokens: queue pairs and HTTP let in who shows one, to what it is for. Everybody is let in without. */
   readonly tokensFile?: string;
+  /** READs over RDMA too. */
+  readonly rdma?: RdmaOptions;
   readonly limits?: Partial<ServerLimits>;
   /** Told of connections that are refused, dropped or fail, of files that are skipped, and of publications. */
   readonly log?: (event: string, peer: string, detail: string) => void;
+}
+
+export interface RdmaOptions {
+  /** Name of the device; without one, the first that works. */
+  readonly device?: string;
+  /** Whether the server does not start without it; else it is logged that there is none. */
+  readonly required: boolean;
+  /** Bytes of memory that a region may take in it. */
+  readonly budgetBytes: number;
+  /** Gives up while files are read into memory. */
+  readonly signal?: AbortSignal;
+  /** Another device than those of the system. */
+  readonly open?: OpenVerbsDevice;
 }
 
 /** What a running server serves now. */
@@ -60,6 +77,8 @@ export interface RunningServer {
   address(): { readonly host: string; readonly port: number };
   region(): ServedRegion;
   counters(): Readonly<ServerCounters>;
+  /** The RDMA device in use, and what is registered with it. */
+  rdma(): (DeviceFacts & VerbsFigures) | undefined;
   /** For the registry of a server's metrics. */
   readonly collectMetrics: Collector;
   /** Where the S3 API is, if it is served, and its buckets. */
@@ -95,6 +114,7 @@ export async function serveRegion(options: ServeOptions): Promise<RunningServer>
   const counters = newServerCounters();
   const source = rootsSource(options.roots, options);
   let publisher: Publisher | undefined;
+  let verbs: VerbsService | undefined;
   const watcher =
     options.watch === undefined
       ? undefined
@@ -106,11 +126,17 @@ export async function serveRegion(options: ServeOptions): Promise<RunningServer>
     watcher?.beginLook();
     const first = await source.load(undefined, watcher?.onPlace ?? (() => {}));
     tellSkipped(first.skipped, [], log);
+    verbs = options.rdma === undefined ? undefined : await openVerbs(options.rdma, first.region, log);
     const regions = new RegionHolder(first.region, counters);
     const guard = new Guard(regions, tokens);
-    const server = new QueuePairServer({ regions, guard, certificates, limits, counters, log });
+    const server = new QueuePairServer({ regions, guard, certificates, limits, counters, log, verbs });
     const address = await server.listen(options.listen.host, options.listen.port);
-    const publishing = new Publisher(source, regions, first, { counters, log, watcher });
+    const publishing = new Publisher(source, regions, first, {
+      counters,
+      log,
+      watcher,
+      prepare: async (region) => verbs?.prepareOrLog(region),
+    });
     publisher = publishing;
     const onStale = (): void => watcher?.poke();
     server.onStale = onStale;
@@ -129,6 +155,7 @@ export async function serveRegion(options: ServeOptions): Promise<RunningServer>
       address: () => ({ host: address.address, port: address.port }),
       region: () => summary(regions.current, publishing.skipped),
       counters: () => counters,
+      rdma: () => (verbs === undefined ? undefined : { ...verbs.device.facts, ...verbs.figures }),
       collectMetrics(samples) {
         collectServer(samples);
         door.counters.collect(samples);
@@ -147,12 +174,35 @@ export async function serveRegion(options: ServeOptions): Promise<RunningServer>
         publishing.close();
         s3?.server.stop();
         await Promise.all([server.close(), door.close(limits.drainMs)]);
+        verbs?.close();
         s3?.server.end();
       },
     };
   } catch (error) {
     watcher?.close();
+    verbs?.close();
     throw error;
+  }
+}
+
+/** Opens the device and registers the first region. Throws ServeError RDMA if it is required and can't be had. */
+async function openVerbs(
+  { device, required, budgetBytes, signal, open = openVerbsDevice }: RdmaOptions,
+  region: Region,
+  log: (event: string, peer: string, detail: string) => void,
+): Promise<VerbsService | undefined> {
+  let service: VerbsService | undefined;
+  try {
+    service = new VerbsService({ device: await open(device), budgetBytes, log });
+    await service.prepare(region, signal);
+    return service;
+  } catch (error) {
+    service?.close();
+    const isOurs = error instanceof VerbsError || error instanceof ServeError;
+    if (!isOurs || signal?.aborted === true) throw error;
+    if (required) throw new ServeError('RDMA', error.reason, { cause: error });
+    log('rdma', '', `not used: ${error.reason}`);
+    return undefined;
   }
 }
 

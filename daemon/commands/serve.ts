@@ -18,6 +18,7 @@ import type { OptionValues } from '../options.ts';
 import { tellState } from '../service-manager.ts';
 import { type CommandContext, checkedAlign, printJson } from './command.ts';
 import { Hangups } from './hangups.ts';
+import { PIN_MEMORY_SHARE } from './limits.ts';
 import { startPinning } from './pinning.ts';
 import { checkAccess, loadCertificates } from './server-access.ts';
 
@@ -102,6 +103,7 @@ async function serveRoots(
     limits: limitsOf(options),
     ...(align === undefined ? {} : { alignBytes: align }),
     ...(pinning === undefined ? {} : { pin: pinning.pin }),
+    ...rdmaOf(options, interruption.signal),
     ...watchOf(options),
     ...s3Of(options),
     ...(certificates === undefined ? {} : { certificates }),
@@ -114,6 +116,11 @@ async function serveRoots(
   if (pinning !== undefined) {
     const { pinnedBytes } = server.region();
     log.info(`pinned ${formatBytes(pinnedBytes)} of a budget of ${formatBytes(pinning.pin.budgetBytes)}`);
+  }
+  const rdma = server.rdma();
+  if (rdma !== undefined) {
+    const { name, port, gidKind, gid, registeredBytes } = rdma;
+    log.info(`RDMA device ${name}, port ${port}, ${gidKind} ${gid}: ${formatBytes(registeredBytes)} registered`);
   }
   if (files === 0) {
     log.warn(`no file to serve in ${operands.join(', ')}${all ? '' : ' (--all serves files of any name)'}`);
@@ -132,6 +139,7 @@ async function serveRoots(
       files,
       bytes: fileBytes,
       generation,
+      ...(rdma === undefined ? {} : { rdmaDevice: rdma.name }),
       pid: process.pid,
     });
     await tellState(log, 'ready', `serving on ${formatHostPort(server.address())}`);
@@ -158,6 +166,7 @@ function setReadiness(http: Http | undefined, reason: string | undefined): void 
 }
 
 const HINTS: Partial<Record<ServeErrorCode, string>> = {
+  RDMA: 'see `qanat serve --help`; --rdma-device auto goes on without, --rdma-device none never asks',
   LISTEN: 'choose another with --listen, port 0 takes a free one',
   LISTEN_S3: 'choose another with --s3, port 0 takes a free one',
   PIN: 'raise it with --pin <bytes>, serve fewer files, or serve them from storage without --pin',
@@ -201,6 +210,16 @@ function s3Of({ s3, s3Keys, s3Bucket, s3Domain, hostNames }: OptionValues): Pick
       ...(hostNames === undefined ? {} : { hostNames }),
     },
   };
+}
+
+/** A device that is named has to be there; `auto` takes what there is. */
+function rdmaOf({ rdmaDevice, pin }: OptionValues, signal: AbortSignal): Pick<ServeOptions, 'rdma'> {
+  if (rdmaDevice === undefined || rdmaDevice === 'none') return {};
+  const budgetBytes =
+    pin === undefined || pin === 'auto' ? Math.floor(process.availableMemory() * PIN_MEMORY_SHARE) : pin;
+  return rdmaDevice === 'auto'
+    ? { rdma: { required: false, budgetBytes, signal } }
+    : { rdma: { device: rdmaDevice, required: true, budgetBytes, signal } };
 }
 
 function watchOf({ watch = false, watchInterval }: OptionValues): Pick<ServeOptions, 'watch'> {

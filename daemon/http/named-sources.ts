@@ -6,6 +6,7 @@ import { resolve } from 'node:path';
 import { openSource, type Source } from '../../vfs/index.ts';
 import type { SourceConfig } from '../config/config.ts';
 import type { Log } from '../log.ts';
+import { logEvents } from '../source-log.ts';
 import { SOURCE_OPTION_NAMES, type SourceAccess, sourceAccess, withoutCredentials } from '../source-options.ts';
 import { HttpError } from './http-error.ts';
 
@@ -94,7 +95,8 @@ export class NamedSources {
       workingFolder: folder,
       ...shown(sourceAccess(config, (path) => resolve(folder, path))),
       onUnpinned: (path, reason) => this.#log.warn({ source: name, path }, reason),
-      retry: { onRetry: ({ code, reason }) => this.#log.debug({ source: name, code, reason }, 'trying again') },
+      onEvent: logEvents(this.#log, { source: name }),
+      onTransport: (text, outcome) => this.#log[outcome === 'no device' ? 'debug' : 'info']({ source: name }, text),
       onSkipped: (path, reason) => this.#log.debug({ source: name, path, reason }, 'skipped'),
     });
     this.#log.debug({ source: name, location }, 'source opened');

@@ -47,3 +47,9 @@ export const USERS_SHOWN_MAX = 5;
  * is a third of what a scan of a fresh mount took. At most half of the memory.
  */
 export const PRESENT_BYTES = 256 * 1024 * 1024;
+
+/** Times that a mount reads its warm-up file at most: after as many, reading it again is hardly any faster. */
+export const WARM_UP_ROUNDS = 20;
+
+/** Milliseconds of warming up after which the mount begins without the rest: nobody wants to wait for speed. */
+export const WARM_UP_MS = 250;

@@ -3,13 +3,12 @@ import { createHash } from 'node:crypto';
 import { FetchError } from '../errors.ts';
 import { type CredentialOptions, fetchTlsOptions, fetchToken } from '../transport/credentials.ts';
 import type { OnSkipped } from '../transport/file-transport.ts';
-import type { Transport, TransportCounters } from '../transport/transport.ts';
+import type { Transport } from '../transport/transport.ts';
 import { openPool, type PoolOptions } from './exchange.ts';
 import { HttpTransport } from './http-transport.ts';
 
 export interface OpenHttpOptions extends Omit<PoolOptions, 'tls'> {
   readonly credentials: CredentialOptions;
-  readonly counters: TransportCounters;
   readonly onUnpinned?: OnSkipped | undefined;
 }
 
@@ -18,7 +17,7 @@ const HTTP_URL = /^(?<scheme>https?):\/\/(?<authority>[^/?#@\s]+)(?:\/(?<path>[^
 /** Opens the source; nothing is sent yet. Throws FetchError BAD_URL, and what is wrong with a file of the options. */
 export async function openHttpSource(
   url: string,
-  { credentials, counters, onUnpinned, ...pool }: OpenHttpOptions,
+  { credentials, onUnpinned, ...pool }: OpenHttpOptions,
 ): Promise<{ source: Transport; path: string; identity: string }> {
   const parts = HTTP_URL.exec(url)?.groups;
   const origin = `${parts?.scheme?.toLowerCase()}://${parts?.authority}`;
@@ -32,7 +31,7 @@ export async function openHttpSource(
     origin,
     query,
     token,
-    counters,
+    counters: pool.counters,
     onUnpinned,
     pool: openPool({ ...pool, tls }),
   });

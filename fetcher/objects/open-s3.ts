@@ -1,7 +1,7 @@
 /** From an `s3://bucket/prefix` URL to its bucket as a source, and the path in it. */
 import { FetchError } from '../errors.ts';
 import { type CredentialOptions, fetchTlsOptions } from '../transport/credentials.ts';
-import type { Transport, TransportCounters } from '../transport/transport.ts';
+import type { Transport } from '../transport/transport.ts';
 import { openPool, type PoolOptions } from './exchange.ts';
 import { S3Bucket } from './s3-sdk.ts';
 import { S3Transport } from './s3-transport.ts';
@@ -22,13 +22,12 @@ export interface S3Options {
 export interface OpenS3Options extends Omit<PoolOptions, 'tls'> {
   readonly s3: S3Options | undefined;
   readonly credentials: CredentialOptions;
-  readonly counters: TransportCounters;
 }
 
 /** Opens the source; nothing is sent yet. Throws FetchError BAD_URL, and what is wrong with a file of the options. */
 export async function openS3Source(
   url: string,
-  { s3 = {}, credentials, counters, ...options }: OpenS3Options,
+  { s3 = {}, credentials, ...options }: OpenS3Options,
 ): Promise<{ source: Transport; path: string; identity: string }> {
   const [, bucket, path = ''] = /^s3:\/\/([A-Za-z0-9][A-Za-z0-9._-]{1,62})(?:\/(.*))?$/is.exec(url) ?? [];
   if (bucket === undefined) throw new FetchError('BAD_URL', `${url}: expected s3://bucket/path`);
@@ -38,7 +37,8 @@ export async function openS3Source(
   }
   const pool = openPool({ ...options, tls: await fetchTlsOptions(credentials) });
   const access = { region, pathStyle, isAnonymous: anonymous, isRequesterPays: requesterPays };
-  const connected = new S3Bucket({ bucket, endpoint, ...access, pool, counters });
+  const { counters, tell } = options;
+  const connected = new S3Bucket({ bucket, endpoint, ...access, pool, counters, tell });
   const source = new S3Transport({ name: `s3://${bucket}`, bucket: connected, pool, counters });
   return { source, path: decoded(path, url), identity: `s3+${endpoint ?? 'aws'}+${bucket}://` };
 }

@@ -13,13 +13,16 @@ import type { DiskCache } from '../disk-cache/disk-cache.ts';
 import { FetchError } from '../errors.ts';
 import { openHttpSource } from '../objects/open-http.ts';
 import { openS3Source, type S3Options } from '../objects/open-s3.ts';
+import { ConcurrencyControl, concurrencyBounds } from './concurrency.ts';
 import type { CredentialOptions } from './credentials.ts';
+import type { Tell } from './events.ts';
 import { FileTransport, type OnSkipped } from './file-transport.ts';
+import { LatencyWindow } from './latency-window.ts';
 import {
-  CONCURRENCY,
   CONNECT_MS,
   CONNECTIONS,
   DEFAULT_PORT,
+  HEDGES_MAX,
   OUTSTANDING_MAX,
   QUEUE_DEPTH,
   READ_BYTES_MAX,
@@ -27,6 +30,7 @@ import {
   WINDOW_BYTES,
 } from './limits.ts';
 import { asFetchError, isGone } from './local-errors.ts';
+import { ProgressLimit } from './progress-limit.ts';
 import { QueuePairTransport } from './queue-pair-transport.ts';
 import {
   newTransportActivity,
@@ -35,10 +39,13 @@ import {
   type TransportActivity,
   type TransportCounters,
 } from './transport.ts';
+import { type OnTransport, VerbsChoice, type VerbsOptions } from './verbs-choice.ts';
 import { withDiskCache } from './with-disk-cache.ts';
+import { hedgeRules, withHedge } from './with-hedge.ts';
 import { withLimit } from './with-limit.ts';
 import { withPackedRegion } from './with-packed-region.ts';
 import { type RetryPolicy, withRetry } from './with-retry.ts';
+import { withSharedLooks } from './with-shared-looks.ts';
 import { withStallTimer } from './with-stall-timer.ts';
 
 export interface OpenTransportOptions extends CredentialOptions {
@@ -58,7 +65,15 @@ export interface OpenTransportOptions extends CredentialOptions {
   readonly windowBytes?: number;
   /** READs on the wire per queue pair. */
   readonly outstandingMax?: number;
+  /** READs of a storage server over RDMA or TCP; over RDMA where both ends can by default. */
+  readonly rdma?: VerbsOptions;
+  /** Told, once each, how READs of a storage server go: over which device, or why over TCP. */
+  readonly onTransport?: OnTransport;
   readonly retry?: Partial<RetryPolicy>;
+  /** Late reads are asked for a second time, under a budget (with-hedge.ts). Off by default; never for local files. */
+  readonly hedge?: boolean;
+  /** Told of what happens to reads besides bytes: retries, hedges, renewals, connections, changes of concurrency. */
+  readonly onEvent?: Tell;
   /** Told when a server's new generation has taken the place of an earlier one: what is listed from then on is it. */
   readonly onGeneration?: (generation: string) => void;
   /** How buckets of S3 are reached. */
@@ -91,15 +106,44 @@ export async function openTransport(url: string, options: OpenTransportOptions =
   const activity = newTransportActivity();
   const { outside, inside } = splitPacked(url);
   const { source, path, identity } = await openSource(outside, options, counters, activity);
-  const stalls = withStallTimer(options.wrap?.(source) ?? source, 2 * (options.stallMs ?? STALL_MS));
-  const limited = withLimit(stalls, options.concurrency ?? CONCURRENCY, activity);
-  const retried = withRetry(limited, counters, retryPolicy(options));
+  const limited = withRules(options.wrap?.(source) ?? source, kindOf(url), options, counters, activity);
+  const retried = withSharedLooks(withRetry(limited, counters, retryPolicy(options), options.onEvent));
   const packed = inside === undefined ? undefined : withPackedRegion(retried, path, counters);
   const { diskCache } = options;
   const opened = { path: inside === undefined ? path : decodePath(inside, url), counters, activity };
   if (diskCache === undefined) return { ...opened, transport: packed ?? retried };
   const name = packed === undefined ? identity : `packed+${identity}/${path}`;
   return { ...opened, transport: withDiskCache(packed ?? retried, diskCache, name, counters), diskCache };
+}
+
+/** How reads of a source go: each over a connection of its own, all over few that have rules of their own, or by no network. */
+type SourceKind = 'apart' | 'shared' | 'local';
+
+function kindOf(url: string): SourceKind {
+  if (/^file:/i.test(url)) return 'local';
+  return /^rdma:/i.test(url) ? 'shared' : 'apart';
+}
+
+/** Puts what all sources have around one: the progress timer, second requests, a bound on reads under way. */
+function withRules(
+  source: Transport,
+  kind: SourceKind,
+  { stallMs = STALL_MS, concurrency, hedge = false, onEvent: tell = () => {} }: OpenTransportOptions,
+  counters: TransportCounters,
+  activity: TransportActivity,
+): Transport {
+  const latencies = new LatencyWindow();
+  const limit = new ProgressLimit(latencies, 2 * stallMs);
+  activity.progressLimitMs = () => limit.milliseconds;
+  const timed = withStallTimer(source, { limit, isApart: kind === 'apart', tell });
+  const hedged = hedge && kind !== 'local' ? withHedge(timed, hedgeRules(latencies), counters, tell) : timed;
+  const bounds = concurrencyBounds(concurrency, kind !== 'apart');
+  const control = new ConcurrencyControl(bounds, (from, to, why) => {
+    if (to > from) counters.concurrencyRaised++;
+    else counters.concurrencyLowered++;
+    tell({ kind: 'concurrency', from, to, why });
+  });
+  return withLimit(hedged, control, activity);
 }
 
 /** A packed file of an HTTP server may have a query behind it, as any file there. */
@@ -130,11 +174,12 @@ async function openSource(
     const identity = `file://${root === '/' ? '' : root}`;
     return { source: new FileTransport(root, counters, options.onSkipped), path, identity };
   }
+  const pool = { ...poolOptions(options), counters, tell: options.onEvent };
   if (/^https?:\/\//i.test(url)) {
     const { onUnpinned } = options;
-    return openHttpSource(url, { ...poolOptions(options), onUnpinned, counters });
+    return openHttpSource(url, { ...pool, onUnpinned });
   }
-  if (/^s3:\/\//i.test(url)) return openS3Source(url, { ...poolOptions(options), s3: options.s3, counters });
+  if (/^s3:\/\//i.test(url)) return openS3Source(url, { ...pool, s3: options.s3 });
   throw new FetchError(
     'BAD_URL',
     `${url}: expected rdma://host:port/path, s3://bucket/path, https://host/path or file:///path`,
@@ -144,7 +189,8 @@ async function openSource(
 function poolOptions(options: OpenTransportOptions) {
   const { concurrency, connectMs, stallMs } = options;
   return {
-    connections: concurrency ?? CONCURRENCY,
+    // as many as there may be reads, so that none waits for another's; they are made when they are needed
+    connections: concurrencyBounds(concurrency).most + HEDGES_MAX,
     connectMs: connectMs ?? stallMs ?? CONNECT_MS,
     stallMs: stallMs ?? STALL_MS,
     credentials: options,
@@ -162,7 +208,9 @@ function queuePairOptions(options: OpenTransportOptions) {
     readBytesMax: options.readBytesMax ?? READ_BYTES_MAX,
     windowBytes: options.windowBytes ?? WINDOW_BYTES,
     credentials: options,
+    rdmaChoice: new VerbsChoice(options.rdma ?? {}, options.checksum ?? false, options.onTransport),
     ...(options.onGeneration === undefined ? {} : { onGeneration: options.onGeneration }),
+    ...(options.onEvent === undefined ? {} : { tell: options.onEvent }),
   };
 }
 

@@ -21,8 +21,10 @@ import {
 } from '../../storage-server/protocol/index.ts';
 import { FetchError, type FetchErrorCode } from '../errors.ts';
 import { type CredentialOptions, fetchTlsOptions, fetchToken } from './credentials.ts';
-import { type Completion, QueuePair } from './queue-pair.ts';
+import { QueuePair } from './queue-pair.ts';
+import type { Completion, Requester } from './requester.ts';
 import { tlsFailure } from './tls-errors.ts';
+import { VerbsNegotiation, type VerbsWish } from './verbs-negotiation.ts';
 
 export interface ConnectOptions {
   readonly host: string;
@@ -40,6 +42,8 @@ export interface ConnectOptions {
   readonly queueDepth: number;
   readonly outstandingMax: number;
   readonly readBytesMax: number;
+  /** A queue pair over RDMA is to be had beside the connection. */
+  readonly rdma?: VerbsWish | undefined;
 }
 
 export interface ConnectionEvents {
@@ -93,6 +97,7 @@ export class QueuePairConnection {
   readonly #isSecure: boolean;
   /** Bytes can go over it: it is connected, and done with TLS. */
   #isOpen = false;
+  readonly #rdma: VerbsNegotiation | undefined;
   #onClosed: (() => void) | undefined;
 
   constructor(
@@ -107,12 +112,24 @@ export class QueuePairConnection {
     this.#peer = options.host.includes(':') ? `[${options.host}]:${options.port}` : `${options.host}:${options.port}`;
     this.#proven = options.proven ?? false;
     this.#checksum = options.checksum;
-    this.pair = new QueuePair({
-      send: (bytes) => this.#socket.write(bytes),
-      onCompletion: (completion) => events.onCompletion(completion),
+    const told = {
+      onCompletion: (completion: Completion) => events.onCompletion(completion),
       onError: () => this.#socket.destroy(),
-      onPayload: (bytes, discarded) => events.onPayload(bytes, discarded),
-      onGeneration: (served) => events.onGeneration(served),
+      onPayload: (bytes: number, discarded: number) => events.onPayload(bytes, discarded),
+    };
+    const { rdma } = options;
+    const send = (bytes: Uint8Array): unknown => this.#socket.write(bytes);
+    const onOutcome = (reason: string | undefined): void => this.#established(rdma?.required === true, reason);
+    this.#rdma =
+      rdma === undefined ? undefined : new VerbsNegotiation(rdma, options.stallMs, { send, onOutcome }, told);
+    this.pair = new QueuePair({
+      ...told,
+      send,
+      onGeneration: (served) => {
+        this.#rdma?.onGeneration(served);
+        events.onGeneration(served);
+      },
+      onVerbs: (event, payload) => this.#rdma?.onEvent(event, payload),
     });
     this.pair.modify('INIT');
     const onread: OnReadOpts = {
@@ -127,7 +144,7 @@ export class QueuePairConnection {
     this.#socket.once(tls === undefined ? 'connect' : 'secureConnect', () => {
       this.#isOpen = true;
       const auth = token === undefined ? undefined : new TextEncoder().encode(`Bearer ${token}`);
-      this.#socket.write(encodeHello(options, auth));
+      this.#socket.write(encodeHello({ ...options, verbs: rdma?.client !== undefined }, auth));
     });
     this.#socket.on('error', (error) => this.#endBroken(error));
     this.#socket.on('end', () => this.#endEarly('the server ended the connection'));
@@ -150,6 +167,11 @@ export class QueuePairConnection {
     // an address is no name to ask for, but is checked all the same
     const servername = isIP(host) === 0 ? { servername: host } : {};
     return tlsConnect({ ...tcp, ...tls, ...servername, minVersion: 'TLSv1.3', ALPNProtocols: [QUEUE_PAIR_ALPN] });
+  }
+
+  /** What READs are posted to. */
+  get requester(): Requester {
+    return this.#rdma?.pair ?? this.pair;
   }
 
   /** What the server granted. */
@@ -189,7 +211,7 @@ export class QueuePairConnection {
       if (this.#welcome === undefined) this.#endStranger(error.message);
       else this.pair.fail(WC.BAD_RESP_ERR, error.message);
     }
-    if (this.pair.state === 'ERR') this.#end('the queue pair failed');
+    if (this.requester.state === 'ERR' || this.pair.state === 'ERR') this.#end('the queue pair failed');
     return !this.#socket.destroyed;
   }
 
@@ -214,10 +236,17 @@ export class QueuePairConnection {
       return;
     }
     this.#welcome = answer;
-    clearTimeout(this.#timer);
     this.pair.modify('RTR', answer);
     this.pair.modify('RTS');
-    this.#settled(undefined);
+    if (this.#rdma === undefined) this.#established(false, undefined);
+    else this.#rdma.begin(answer);
+  }
+
+  /** READs may be posted: `reason` says why not over RDMA. */
+  #established(rdmaRequired: boolean, reason: string | undefined): void {
+    clearTimeout(this.#timer);
+    if (rdmaRequired && reason !== undefined) this.#end(reason, { code: 'RDMA', retryable: false });
+    else this.#settled(undefined);
   }
 
   #endRefused({ refusal }: Refused, text: string): void {
@@ -272,6 +301,7 @@ export class QueuePairConnection {
     const text = `${this.#peer}: ${what.reason ?? reason}`;
     this.#settled(new FetchError(what.code, text, { retryable: what.retryable }));
     this.#socket.destroy();
+    this.#rdma?.end(WC.FATAL_ERR, reason);
     this.pair.fail(WC.FATAL_ERR, reason);
     this.#events.onEnd(reason);
   }
