@@ -9,6 +9,13 @@ import type { Source } from '../../vfs/index.ts';
 import { collectDiskCache } from './disk-cache-metrics.ts';
 import type { ScanEngine } from './engine.ts';
 import type { EngineProfile } from './engine-profile.ts';
+import {
+  addResilience,
+  collectBounds,
+  collectResilience,
+  newResilienceSums,
+  type ResilienceCounters,
+} from './resilience-metrics.ts';
 
 interface SourceSums {
   requests: number;
@@ -20,6 +27,7 @@ interface SourceSums {
   reconnects: number;
   readonly completions: Map<number, number>;
   readonly rdmaCompletions: Map<number, number>;
+  readonly resilience: ResilienceCounters;
 }
 
 const WASTE_REASONS: readonly WasteReason[] = ['gap', 'speculation', 'cancelled', 'evicted'];
@@ -81,6 +89,7 @@ export class ClientMetrics {
     samples.add(METRICS.fetchUndecidedBytes, sums.onWire + sums.cached - entered);
     samples.add(METRICS.fetchRetries, sums.retries);
     samples.add(METRICS.fetchReconnects, sums.reconnects);
+    collectResilience(samples, sums.resilience);
     for (const [status, count] of sums.completions) {
       samples.add(METRICS.fetchCompletions, count, { status: statusName(status) ?? 'other' });
     }
@@ -108,6 +117,10 @@ export class ClientMetrics {
 
   #collectActivity(samples: Samples): void {
     samples.add(METRICS.fetchSources, this.#sources.size);
+    collectBounds(
+      samples,
+      [...this.#sources].flatMap(({ activity }) => activity ?? []),
+    );
     for (const { activity } of this.#sources) {
       if (activity === undefined) continue;
       samples.add(METRICS.fetchReads, activity.readsWaiting, { state: 'waiting' });
@@ -203,6 +216,7 @@ function newSums(): SourceSums {
     reconnects: 0,
     completions: new Map(),
     rdmaCompletions: new Map(),
+    resilience: newResilienceSums(),
   };
 }
 
@@ -217,6 +231,7 @@ function addSource(sums: SourceSums, { counters, footers, activity }: Source): v
     reconnects: counters.reconnects,
     completions: activity?.completions ?? new Map(),
     rdmaCompletions: new Map(activity?.rdma()?.completions),
+    resilience: counters,
   });
 }
 
@@ -230,6 +245,7 @@ function merge(sums: SourceSums, more: SourceSums): void {
   sums.reconnects += more.reconnects;
   addCounts(sums.completions, more.completions);
   addCounts(sums.rdmaCompletions, more.rdmaCompletions);
+  addResilience(sums.resilience, more.resilience);
 }
 
 function addCounts(sums: Map<number, number>, more: ReadonlyMap<number, number>): void {

@@ -9,6 +9,7 @@
  * retry resumes at the last n, it never goes back). After a rejection the content of `into` is undefined and must not be used. Until the
  * promise settles nobody else writes to `into`.
  */
+import type { FetchErrorCode } from '../errors.ts';
 import type { QueuePairState } from './requester.ts';
 
 export interface FileVersion {
@@ -53,6 +54,24 @@ export interface TransportCounters {
   /** Bytes of reads that came from a disk cache and not over the wire. */
   bytesCached: number;
   retries: number;
+  /** Of these, reads that went on behind bytes that had come. */
+  resumes: number;
+  /** Attempts that there would have been, had the source not used up its budget. */
+  retriesDenied: number;
+  /** Attempts that failed, tried again or not, by what was wrong. Reads that were cancelled are none. */
+  readonly failures: Map<FetchErrorCode, number>;
+  /** Reads that were asked for a second time, those where that was first, and bytes that came twice for them. */
+  hedges: number;
+  hedgesWon: number;
+  bytesHedged: number;
+  /** Times that credentials were renewed. */
+  renewals: number;
+  /** Connections made, and requests to web servers and stores over ones that were there. */
+  connections: number;
+  requestsReusing: number;
+  /** Changes of how many reads may be under way. */
+  concurrencyRaised: number;
+  concurrencyLowered: number;
   reconnects: number;
   /** Generations of the source that took the place of an earlier one. */
   generations: number;
@@ -74,6 +93,10 @@ export interface TransportActivity {
   readsWaiting: number;
   /** Reads that have begun. */
   readsActive: number;
+  /** Reads that may be under way. */
+  concurrency: number;
+  /** Time without progress after which a read counts as stalled, milliseconds. */
+  progressLimitMs(): number;
   /** READs over queue pairs by the status that they completed with, since the source was opened. */
   readonly completions: Map<number, number>;
   /** The state of each of its queue pairs. */
@@ -88,6 +111,8 @@ export function newTransportActivity(): TransportActivity {
   return {
     readsWaiting: 0,
     readsActive: 0,
+    concurrency: 0,
+    progressLimitMs: () => 0,
     completions: new Map(),
     queuePairs: () => [],
     rdma: () => undefined,
@@ -103,6 +128,17 @@ export function newTransportCounters(): TransportCounters {
     bytesDiscarded: 0,
     bytesCached: 0,
     retries: 0,
+    resumes: 0,
+    retriesDenied: 0,
+    failures: new Map(),
+    hedges: 0,
+    hedgesWon: 0,
+    bytesHedged: 0,
+    renewals: 0,
+    connections: 0,
+    requestsReusing: 0,
+    concurrencyRaised: 0,
+    concurrencyLowered: 0,
     reconnects: 0,
     generations: 0,
   };
