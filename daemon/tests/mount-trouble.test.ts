@@ -210,7 +210,7 @@ describe('mounts in trouble', { skip: whyNoMounts() }, () => {
       `cmp ${target}/same.bin ${folder}/same.bin && echo equal`,
       `(exec 3<${target}/same.bin; ${qanat('unmount', target, '--drain-timeout', '100ms')}; echo busy $?)`,
       `${qanat('unmount', target)}; echo unmounted $?`,
-      `P=$(${qanat('mount', server.url, target, '--daemon')} | sed 's/.*"pid"://; s/}//'); kill -9 $P; sleep 0.2; ls ${target}`,
+      `P=$(${qanat('mount', server.url, target, '--daemon')} | sed 's/.*"pid"://; s/}//'); kill -9 $P; until ls ${target} 2>&1 | grep -q 'not connected'; do sleep 0.1; done; ls ${target}`,
       `${qanat('mount', server.url, target, '--daemon')} >/dev/null; echo again $?`,
       `${qanat('unmount', target)}; echo unmounted $?; ls ${target}; echo empty $?`,
     ];
