@@ -153,10 +153,12 @@ describe('mounts in trouble', { skip: whyNoMounts() }, () => {
     const mount = await rig.mount(folder, 'mount', '--drain-timeout', '1m');
     const reader = rig.reader();
     assert.equal(await reader.ask(`open ${mount.folder}/same.bin`), 'ok');
-    mount.child.kill('SIGTERM');
-    await sleep(500);
-    const { code } = await mount.end('SIGTERM');
-    assert.equal(code, 143);
+    // one that comes right behind another may be the same
+    await until(async () => {
+      mount.child.kill('SIGTERM');
+      return (await Promise.race([mount.ended(), sleep(500)])) !== undefined;
+    }, 'the end');
+    assert.equal((await mount.ended()).code, 143);
     assert.equal((await rig.run('mountpoint', ['-q', mount.folder])).code, 32);
   });
 
