@@ -9,7 +9,8 @@ import { EXIT, type ExitCode, exitCodeOf, isExpected } from './exit-codes.ts';
 import { commandPage, programPage } from './help/page.ts';
 import { pageText } from './help/text.ts';
 import { HELP_COLUMNS_DEFAULT } from './limits.ts';
-import { flagOf, OPTIONS, type OptionName, type OptionSpec, specOf, valueForm, variableOf } from './options.ts';
+import type { OptionSpec } from './option-spec.ts';
+import { flagOf, OPTIONS, type OptionName, specOf, valueForm, variableOf } from './options.ts';
 import { printable } from './output/printable.ts';
 
 type Run = (context: CommandContext) => Promise<void>;

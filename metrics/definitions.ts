@@ -6,6 +6,7 @@ import { forSides } from './definition-makers.ts';
 import { DOOR_METRICS } from './door-definitions.ts';
 import { CODECS, DECODER, ENCODINGS, MOUNT_ERRORS, MOUNT_REQUESTS, SERVED, STATUSES } from './label-values.ts';
 import type { MetricDefinition } from './metric.ts';
+import { RESILIENCE_METRICS } from './resilience-definitions.ts';
 
 const server = forSides('server');
 const client = forSides('client');
@@ -130,6 +131,7 @@ export const METRICS = {
   fetchRetries: client.counter('qanat_fetch_retries_total', 'count', 'Reads and listings tried again.'),
   fetchReconnects: client.counter('qanat_fetch_reconnects_total', 'count', 'Connections made again after a loss.'),
   fetchSources: client.gauge('qanat_fetch_sources', 'count', 'Sources that are open.'),
+  ...RESILIENCE_METRICS,
 
   // cache: what is kept on disk
   cacheReads: client.counter(

@@ -9,6 +9,13 @@ import type { Source } from '../../vfs/index.ts';
 import { collectDiskCache } from './disk-cache-metrics.ts';
 import type { ScanEngine } from './engine.ts';
 import type { EngineProfile } from './engine-profile.ts';
+import {
+  addResilience,
+  collectBounds,
+  collectResilience,
+  newResilienceSums,
+  type ResilienceCounters,
+} from './resilience-metrics.ts';
 
 interface SourceSums {
   requests: number;
@@ -19,6 +26,7 @@ interface SourceSums {
   retries: number;
   reconnects: number;
   readonly completions: Map<number, number>;
+  readonly resilience: ResilienceCounters;
 }
 
 const WASTE_REASONS: readonly WasteReason[] = ['gap', 'speculation', 'cancelled', 'evicted'];
@@ -80,6 +88,7 @@ export class ClientMetrics {
     samples.add(METRICS.fetchUndecidedBytes, sums.onWire + sums.cached - entered);
     samples.add(METRICS.fetchRetries, sums.retries);
     samples.add(METRICS.fetchReconnects, sums.reconnects);
+    collectResilience(samples, sums.resilience);
     for (const [status, count] of sums.completions) {
       samples.add(METRICS.fetchCompletions, count, { status: statusName(status) ?? 'other' });
     }
@@ -88,6 +97,10 @@ export class ClientMetrics {
 
   #collectActivity(samples: Samples): void {
     samples.add(METRICS.fetchSources, this.#sources.size);
+    collectBounds(
+      samples,
+      [...this.#sources].flatMap(({ activity }) => activity ?? []),
+    );
     for (const { activity } of this.#sources) {
       if (activity === undefined) continue;
       samples.add(METRICS.fetchReads, activity.readsWaiting, { state: 'waiting' });
@@ -182,6 +195,7 @@ function newSums(): SourceSums {
     retries: 0,
     reconnects: 0,
     completions: new Map(),
+    resilience: newResilienceSums(),
   };
 }
 
@@ -195,6 +209,7 @@ function addSource(sums: SourceSums, { counters, footers, activity }: Source): v
     retries: counters.retries,
     reconnects: counters.reconnects,
     completions: activity?.completions ?? new Map(),
+    resilience: counters,
   });
 }
 
@@ -209,4 +224,5 @@ function merge(sums: SourceSums, more: SourceSums): void {
   for (const [status, count] of more.completions) {
     sums.completions.set(status, (sums.completions.get(status) ?? 0) + count);
   }
+  addResilience(sums.resilience, more.resilience);
 }
