@@ -1,6 +1,7 @@
 /**
- * Ours of the objects benchmark, in a process of its own; prints JSON. Code is loaded before the time begins.
- *   node object-client.ts scan <endpoint> <s3 url> <gap: auto or bytes> <column,column...>     { ms, rows }
+ * Ours of the objects benchmark, in a process of its own; prints JSON.
+ *   node object-client.ts scan <endpoint> <url> <gap: auto or bytes> <endpoint before> <url before> <column,column...>
+ *       { ms, rows }, after another object was read from elsewhere
  *   node object-client.ts bytes <endpoint> <s3 url> <piece bytes> <passes>     { cpuMs, bytes } of reads in pieces
  *   node object-client.ts undici <endpoint> <bucket/key> <piece bytes> <passes>     the same by plain undici
  */
@@ -16,32 +17,32 @@ const figures = await { scan, bytes, undici: plainUndici }[what as 'scan' | 'byt
 console.log(JSON.stringify(figures));
 process.exit(0);
 
-function open() {
-  return openSource(where, { s3: { endpoint, region: 'us-east-1' } });
+function open(endpoint: string, url: string) {
+  return openSource(url, { s3: { endpoint, region: 'us-east-1' } });
 }
 
 async function scan() {
-  const [gap, columns] = rest as [string, string];
-  // the SDK is loaded when a bucket is opened for the first time
-  await import('@aws-sdk/client-s3');
-  const began = performance.now();
-  const source = await open();
+  const [gap, endpointBefore, urlBefore, columns] = rest as [string, string, string, string];
   const engine = new ScanEngine({ decoders: 1 });
-  let rows = 0;
-  const options = {
-    columns: columns.split(','),
-    maxGap: gap === 'auto' ? gap : Number(gap),
-    prefetchDepth: 'auto',
-  } as const;
-  for await (const batch of await Scan.open(engine, source, options)) rows += batch.numRows;
+  const maxGap = gap === 'auto' ? gap : Number(gap);
+  const read = async (from: string, url: string): Promise<number> => {
+    const source = await open(from, url);
+    let rows = 0;
+    const options = { columns: columns.split(','), maxGap, prefetchDepth: 'auto' } as const;
+    for await (const batch of await Scan.open(engine, source, options)) rows += batch.numRows;
+    await source.close();
+    return rows;
+  };
+  await read(endpointBefore, urlBefore);
+  const began = performance.now();
+  const rows = await read(endpoint, where);
   const ms = performance.now() - began;
   await engine.close();
-  await source.close();
   return { ms, rows };
 }
 
 async function bytes() {
-  const source = await open();
+  const source = await open(endpoint, where);
   const [file] = await source.list();
   const memory = new SharedArrayBuffer(AT_ONCE * Number(rest[0]));
   const figures = await timed(file!.length, (start, end, slot) =>

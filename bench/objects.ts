@@ -2,7 +2,7 @@
  * Projections of a Parquet file in an S3 server that nobody here wrote (rclone's): requests, bytes, those by the bytes of
  * the column chunks, and time, through a proxy that is far away (object-proxy-server.ts). Ours with gap 0, a fixed gap,
  * and `auto`, against whatever of pyarrow, DuckDB, ClickHouse and Polars is there, each reading all values of the columns in
- * a fresh process, its start left out. Then the processor time of our way to a bucket's bytes, against plain undici's.
+ * a process of its own, which has read another object before, not through the proxy. Then the processor time of our way to a bucket's bytes, against plain undici's.
  * QANAT_STORES and QANAT_INTEROP_PYTHON name what the tests' setup.sh files make.
  */
 import { spawn } from 'node:child_process';
@@ -28,6 +28,8 @@ const RUNS = { small: 1, full: 5 } as const;
 const CLIENT_CORE = 0;
 const STORE_CORE = 1;
 const BUCKET = 'bucket';
+/** Objects of the same columns that are read before. */
+const BEFORE = 'before-';
 const FIXED_GAP = 64 * 1024;
 const OURS = { 'gap 0': '0', 'gap 64 KiB': String(FIXED_GAP), auto: 'auto' } as const;
 const PEERS = ['pyarrow', 'pyarrow-plain', 'duckdb', 'clickhouse', 'polars'] as const;
@@ -72,11 +74,13 @@ export async function benchObjects(options: BenchOptions = {}): Promise<BenchRes
   const bucket = folders.folder(`data/${BUCKET}`);
   const lineitem = await lineitemFile({ rows: options.rows ?? ROWS[size] });
   const wide = wideFile(WIDE[size]);
-  for (const [file, key] of [
-    [lineitem, 'lineitem.parquet'],
-    [wide, 'wide.parquet'],
-  ] as const)
-    place(file, join(bucket, key));
+  const objects = {
+    'lineitem.parquet': lineitem,
+    'wide.parquet': wide,
+    [`${BEFORE}lineitem.parquet`]: await lineitemFile({ rows: ROWS.small }),
+    [`${BEFORE}wide.parquet`]: wideFile({ ...WIDE[size], rowGroups: 1, groupRows: 100 }),
+  };
+  for (const [key, file] of Object.entries(objects)) place(file, join(bucket, key));
   const all = await Promise.all([
     projection('1 of 16', 'lineitem.parquet', lineitem, ['l_extendedprice']),
     projection('4 of 16', 'lineitem.parquet', lineitem, ['l_quantity', 'l_extendedprice', 'l_discount', 'l_shipdate']),
@@ -85,14 +89,15 @@ export async function benchObjects(options: BenchOptions = {}): Promise<BenchRes
   ]);
   const projections = options.small ? [all[0]!, all[3]!] : all;
   await using store = await startStore(rclone, join(folders.path, 'data'));
+  const near = `http://127.0.0.1:${store.port}`;
   const cells: Cell[] = [];
   for (const addedMs of LATENCIES[size]) {
     await using proxy = await startScript(STORE_CORE, './object-proxy-server.ts', [store.port, String(addedMs)]);
     const { port, control } = proxy.ready as { port: number; control: number };
-    const far = { endpoint: `http://127.0.0.1:${port}`, control: `http://127.0.0.1:${control}`, python };
+    const far = { endpoint: `http://127.0.0.1:${port}`, control: `http://127.0.0.1:${control}`, near, python };
     for (const one of projections) cells.push(await measure(one, addedMs, far, RUNS[size]));
   }
-  const cpu = await processorTime(`http://127.0.0.1:${store.port}`, PIECES[size], options.small ? 1 : 5);
+  const cpu = await processorTime(near, PIECES[size], options.small ? 1 : 5);
   if (options.svg !== undefined) writeFileSync(options.svg, picture(cells));
   return report(cells, cpu, RUNS[size]);
 }
@@ -152,6 +157,8 @@ async function startStore(rclone: string, folder: string): Promise<{ readonly po
 
 interface Far {
   readonly endpoint: string;
+  /** The store itself. */
+  readonly near: string;
   readonly control: string;
   readonly python: string;
 }
@@ -164,10 +171,23 @@ async function measure(one: Projection, addedMs: number, far: Far, runs: number)
   const sides: Record<string, readonly string[]> = {};
   for (const [name, gap] of Object.entries(OURS)) {
     const url = `s3://${BUCKET}/${one.key}`;
-    sides[name] = [process.execPath, script('./object-client.ts'), 'scan', far.endpoint, url, gap, columns];
+    const before = `s3://${BUCKET}/${BEFORE}${one.key}`;
+    sides[name] = [
+      process.execPath,
+      script('./object-client.ts'),
+      'scan',
+      far.endpoint,
+      url,
+      gap,
+      far.near,
+      before,
+      columns,
+    ];
   }
-  for (const peer of PEERS)
-    sides[peer] = [far.python, script('./object-peer.py'), peer, far.endpoint, BUCKET, one.key, columns];
+  for (const peer of PEERS) {
+    const where = [far.endpoint, BUCKET, one.key, far.near, BEFORE + one.key, columns];
+    sides[peer] = [far.python, script('./object-peer.py'), peer, ...where];
+  }
   let rows: number | undefined;
   const timed = Object.entries(sides).map(([name, argv]) => [
     name,
