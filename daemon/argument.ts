@@ -66,6 +66,13 @@ export function oneOf<T extends string>(...names: readonly T[]): (text: string) 
   };
 }
 
+/** The name of an RDMA device, as the kernel allows it; `auto` and `none` are words of ours. */
+export function parseDeviceName(text: string): string {
+  const name = text.trim();
+  if (/^[A-Za-z0-9_.-]{1,63}$/.test(name)) return name;
+  throw bad(`${JSON.stringify(text)}: expected the name of an RDMA device, auto or none`);
+}
+
 /** A time in milliseconds: `30s`, `500ms`, `2m`; a number alone is seconds. */
 export function parseDuration(text: string): number {
   const [, number, unit = ''] = /^(\d+(?:\.\d+)?)\s*(ms|s|m|)$/i.exec(text.trim()) ?? [];

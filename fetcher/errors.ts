@@ -18,6 +18,7 @@ export type FetchErrorCode =
   | 'PROTOCOL' // the answer does not match the request
   | 'LOST' // the connection ended in the middle
   | 'STALLED' // no progress for longer than the stall timer allows
+  | 'RDMA' // READs were to go over RDMA, and can't
   | 'OUT_OF_RANGE' // asked for bytes outside the file
   | 'MEMORY' // needs more than the memory cap
   | 'CANCELLED' // the caller gave up

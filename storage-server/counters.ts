@@ -1,5 +1,7 @@
 /** What a server counts; totals since it started, except where said. Plain numbers: metrics read them at a scrape. */
 import { BucketCounts, METRICS } from '../metrics/index.ts';
+import type { Burst } from './burst.ts';
+import { WC } from './protocol/index.ts';
 
 export interface ServerCounters {
   /** Connections open now. */
@@ -7,6 +9,8 @@ export interface ServerCounters {
   connectionsTotal: number;
   /** Handshakes answered with a refusal. */
   refused: number;
+  /** Connections whose TLS handshake failed. */
+  tlsFailures: number;
   /** Connections that sent something else than the protocol, or no hello in time. */
   garbage: number;
   /** READs completed with success. */
@@ -39,6 +43,7 @@ export function newServerCounters(): ServerCounters {
     connections: 0,
     connectionsTotal: 0,
     refused: 0,
+    tlsFailures: 0,
     garbage: 0,
     reads: 0,
     readErrors: 0,
@@ -53,4 +58,24 @@ export function newServerCounters(): ServerCounters {
     publishFailures: 0,
     staleRefusals: 0,
   };
+}
+
+/** Counts a burst that is handed to its socket. */
+export function countBurst(counters: ServerCounters, burst: Burst): void {
+  const errors = burst.fatal ? 1 : 0;
+  counters.reads += burst.completions - errors;
+  counters.readErrors += errors;
+  counters.bytesSent += burst.bytes;
+  counters.payloadBytes += burst.payloadBytes;
+  const now = performance.now();
+  for (const { acceptedMs, length } of burst.succeeded) {
+    counters.readSeconds.observe((now - acceptedMs) / 1000);
+    counters.readBytes.observe(length);
+  }
+  countCompletions(counters, WC.SUCCESS, burst.succeeded.length);
+  if (burst.failure !== undefined) countCompletions(counters, burst.failure.status, 1);
+}
+
+function countCompletions({ completions }: ServerCounters, status: number, count: number): void {
+  completions.set(status, (completions.get(status) ?? 0) + count);
 }

@@ -55,6 +55,12 @@ export const BURSTS_READING_MAX = 4;
 /** Skipped files that one look at the roots names one by one: of more, people want the number. */
 export const SKIPPED_TOLD_MAX = 20;
 
+/**
+ * Time for which the key of a replaced region still works over RDMA, milliseconds: what is under way ends well, and who
+ * goes on reading is a client that has not heard of the new one.
+ */
+export const VERBS_OLD_KEY_MS = 2_000;
+
 /** Keys of replaced regions that are remembered: more publications than a client that is alive can have missed. */
 export const RKEYS_REMEMBERED = 1024;
 

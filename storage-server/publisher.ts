@@ -27,6 +27,8 @@ export interface PublisherOptions {
   readonly counters: ServerCounters;
   readonly log: Log;
   readonly watcher?: PlaceWatcher | undefined;
+  /** What a region needs before it is served; it does not fail. */
+  readonly prepare?: (region: Region) => Promise<void>;
 }
 
 export class Publisher {
@@ -35,6 +37,7 @@ export class Publisher {
   readonly #counters: ServerCounters;
   readonly #log: Log;
   readonly #watcher: PlaceWatcher | undefined;
+  readonly #prepare: ((region: Region) => Promise<void>) | undefined;
   #skipped: readonly Skipped[];
   #running: Promise<unknown> = Promise.resolve();
   #queued: Promise<PublishOutcome> | undefined;
@@ -44,7 +47,7 @@ export class Publisher {
     source: RegionSource,
     holder: RegionHolder,
     first: LoadedRegion,
-    { counters, log, watcher }: PublisherOptions,
+    { counters, log, watcher, prepare }: PublisherOptions,
   ) {
     this.#source = source;
     this.#holder = holder;
@@ -52,6 +55,7 @@ export class Publisher {
     this.#counters = counters;
     this.#log = log;
     this.#watcher = watcher;
+    this.#prepare = prepare;
   }
 
   /** Files that the last look left out. */
@@ -86,6 +90,8 @@ export class Publisher {
       tellSkipped(skipped, this.#skipped, this.#log);
       this.#skipped = skipped;
       if (region === previous || this.#closed) return 'unchanged';
+      await this.#prepare?.(region);
+      if (this.#closed) return 'unchanged';
       this.#publish(previous, region);
       return 'published';
     } catch (error) {

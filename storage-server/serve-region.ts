@@ -1,6 +1,9 @@
 /** Serves what a source has as one region over queue pairs, and publishes what it has later: the parts and their end. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Collector } from '../metrics/index.ts';
+import type { Certificates } from './access/certificates.ts';
+import { Guard } from './access/guard.ts';
+import { bearerToken, Tokens } from './access/tokens.ts';
 import { newServerCounters, type ServerCounters } from './counters.ts';
 import { ServeError } from './errors.ts';
 import { Door } from './http/door.ts';
@@ -15,6 +18,8 @@ import { RootWatcher } from './root-watcher.ts';
 import { type S3Options, startS3 } from './s3/start-s3.ts';
 import type { Skipped } from './scan-roots.ts';
 import { serverCollector } from './server-metrics.ts';
+import { type DeviceFacts, type OpenVerbsDevice, openVerbsDevice, VerbsError } from './verbs/index.ts';
+import { type VerbsFigures, VerbsService } from './verbs-service.ts';
 
 export interface ServeOptions {
   /** Folders and files. One folder appears by its content, several under their base names. */
@@ -31,9 +36,28 @@ export interface ServeOptions {
   readonly pin?: Pinning;
   /** Serve an S3 API too. */
   readonly s3?: S3Options;
+  /** Queue pairs and the S3 API take TLS connections, and no others. */
+  readonly certificates?: Certificates;
+  /** File of tokens: queue pairs and HTTP let in who shows one, to what it is for. Everybody is let in without. */
+  readonly tokensFile?: string;
+  /** READs over RDMA too. */
+  readonly rdma?: RdmaOptions;
   readonly limits?: Partial<ServerLimits>;
   /** Told of connections that are refused, dropped or fail, of files that are skipped, and of publications. */
   readonly log?: (event: string, peer: string, detail: string) => void;
+}
+
+export interface RdmaOptions {
+  /** Name of the device; without one, the first that works. */
+  readonly device?: string;
+  /** Whether the server does not start without it; else it is logged that there is none. */
+  readonly required: boolean;
+  /** Bytes of memory that a region may take in it. */
+  readonly budgetBytes: number;
+  /** Gives up while files are read into memory. */
+  readonly signal?: AbortSignal;
+  /** Another device than those of the system. */
+  readonly open?: OpenVerbsDevice;
 }
 
 /** What a running server serves now. */
@@ -53,12 +77,22 @@ export interface RunningServer {
   address(): { readonly host: string; readonly port: number };
   region(): ServedRegion;
   counters(): Readonly<ServerCounters>;
+  /** The RDMA device in use, and what is registered with it. */
+  rdma(): (DeviceFacts & VerbsFigures) | undefined;
   /** For the registry of a server's metrics. */
   readonly collectMetrics: Collector;
   /** Where the S3 API is, if it is served, and its buckets. */
   readonly s3: { readonly host: string; readonly port: number; readonly buckets: readonly string[] } | undefined;
   /** Reads the keys again that requests to the S3 API are signed with. Throws ServeError KEYS and changes nothing. */
   reloadKeys(): Promise<void>;
+  /**
+   * Reads the tokens again; who was let in with one that is not there any more, or is for something else, is cut off.
+   * Throws ServeError TOKENS and changes nothing.
+   */
+  reloadTokens(): Promise<void>;
+  readonly asksForTokens: boolean;
+  /** Whether a request shows what may read metrics. */
+  admitsToMetrics(request: IncomingMessage): boolean;
   /**
    * Answers an HTTP request for `/files/<path>` or `/region`; false, and nothing done, if it is about something else.
    * May be called by any listener, which sees to the bounds of requests and connections.
@@ -80,55 +114,95 @@ export async function serveRegion(options: ServeOptions): Promise<RunningServer>
   const counters = newServerCounters();
   const source = rootsSource(options.roots, options);
   let publisher: Publisher | undefined;
+  let verbs: VerbsService | undefined;
   const watcher =
     options.watch === undefined
       ? undefined
       : new RootWatcher({ ...options.watch, log, onDue: () => void publisher?.republish() });
   try {
+    const warn = (text: string): void => log('warning', '', text);
+    const { tokensFile, certificates } = options;
+    const tokens = tokensFile === undefined ? undefined : await Tokens.read(tokensFile, warn);
     watcher?.beginLook();
     const first = await source.load(undefined, watcher?.onPlace ?? (() => {}));
     tellSkipped(first.skipped, [], log);
-    const holder = new RegionHolder(first.region, counters);
-    const server = new QueuePairServer(holder, limits, counters, log);
+    verbs = options.rdma === undefined ? undefined : await openVerbs(options.rdma, first.region, log);
+    const regions = new RegionHolder(first.region, counters);
+    const guard = new Guard(regions, tokens);
+    const server = new QueuePairServer({ regions, guard, certificates, limits, counters, log, verbs });
     const address = await server.listen(options.listen.host, options.listen.port);
-    const publishing = new Publisher(source, holder, first, { counters, log, watcher });
+    const publishing = new Publisher(source, regions, first, {
+      counters,
+      log,
+      watcher,
+      prepare: async (region) => verbs?.prepareOrLog(region),
+    });
     publisher = publishing;
     const onStale = (): void => watcher?.poke();
     server.onStale = onStale;
     const { stallMs } = limits;
-    const door = new Door({ regions: holder, files: server.files, stallMs, onStale, log });
+    const door = new Door({ regions, guard, files: server.files, stallMs, onStale, log });
     const s3 =
       options.s3 === undefined
         ? undefined
-        : await startS3(options.s3, options.roots, door).catch(async (error) => {
+        : await startS3({ ...options.s3, certificates, warn }, options.roots, door).catch(async (error) => {
             await server.close();
             throw error;
           });
-    const collectServer = serverCollector(server, holder, counters);
+    const collectServer = serverCollector(server, regions, counters, verbs);
     watcher?.endLook(true);
     return {
       address: () => ({ host: address.address, port: address.port }),
-      region: () => summary(holder.current, publishing.skipped),
+      region: () => summary(regions.current, publishing.skipped),
       counters: () => counters,
+      rdma: () => (verbs === undefined ? undefined : { ...verbs.device.facts, ...verbs.figures }),
       collectMetrics(samples) {
         collectServer(samples);
         door.counters.collect(samples);
       },
       s3: s3?.place,
       reloadKeys: async () => s3?.reloadKeys(),
-      answerHttp: (request, response) => answerFiles(door, () => counters.publishedMs, request, response),
+      async reloadTokens() {
+        if (tokensFile !== undefined) guard.replace(await Tokens.read(tokensFile, warn));
+      },
+      asksForTokens: guard.isAsking,
+      admitsToMetrics: ({ headers }) => guard.admit(bearerToken(headers.authorization))?.seesMetrics === true,
+      answerHttp: (request, response) => answerFiles(door, request, response),
       republish: () => publishing.republish(),
       async close() {
         watcher?.close();
         publishing.close();
         s3?.server.stop();
         await Promise.all([server.close(), door.close(limits.drainMs)]);
+        verbs?.close();
         s3?.server.end();
       },
     };
   } catch (error) {
     watcher?.close();
+    verbs?.close();
     throw error;
+  }
+}
+
+/** Opens the device and registers the first region. Throws ServeError RDMA if it is required and can't be had. */
+async function openVerbs(
+  { device, required, budgetBytes, signal, open = openVerbsDevice }: RdmaOptions,
+  region: Region,
+  log: (event: string, peer: string, detail: string) => void,
+): Promise<VerbsService | undefined> {
+  let service: VerbsService | undefined;
+  try {
+    service = new VerbsService({ device: await open(device), budgetBytes, log });
+    await service.prepare(region, signal);
+    return service;
+  } catch (error) {
+    service?.close();
+    const isOurs = error instanceof VerbsError || error instanceof ServeError;
+    if (!isOurs || signal?.aborted === true) throw error;
+    if (required) throw new ServeError('RDMA', error.reason, { cause: error });
+    log('rdma', '', `not used: ${error.reason}`);
+    return undefined;
   }
 }
 

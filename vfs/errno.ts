@@ -53,6 +53,7 @@ const OF_FETCH = {
   STORAGE: Errno.EIO,
   PROTOCOL: Errno.EIO,
   LOST: Errno.EIO,
+  RDMA: Errno.EIO,
   STALLED: Errno.ETIMEDOUT,
   OUT_OF_RANGE: Errno.EIO,
   MEMORY: Errno.ENOMEM,

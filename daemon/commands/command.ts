@@ -1,6 +1,6 @@
 /** What every command is given, and what most of them need: sources that close, short texts on standard output. */
 
-import type { DiskCache, FetchError, FileVersion } from '../../fetcher/index.ts';
+import type { DiskCache, FetchError, FileVersion, TransportOutcome } from '../../fetcher/index.ts';
 import { openSource, type Source } from '../../vfs/index.ts';
 import { formatCount } from '../argument.ts';
 import { CommandError } from '../errors.ts';
@@ -41,6 +41,7 @@ async function withCachedSource<T>(
     onSkipped: (path, reason) => skipped.push(`skipped: ${path}: ${reason}`),
     ...(diskCache === undefined ? {} : { diskCache }),
     ...sourceAccess(options),
+    onTransport: (text, outcome) => tellTransport(text, outcome, options),
     onUnpinned: (path, reason) => process.stderr.write(`${printable(`${path}: ${reason}`)}\n`),
   });
   const onAbort = (): void => void source.close().catch(() => {});
@@ -53,6 +54,12 @@ async function withCachedSource<T>(
     await source.close();
     tellSkipped(skipped);
   }
+}
+
+/** That RDMA is used is for who watches; that it is not, where it could be or was asked for, is for everybody. */
+function tellTransport(text: string, outcome: TransportOutcome, options: OptionValues): void {
+  if (outcome === 'rdma') tellDone(text, options);
+  else if (outcome === 'tcp' || options.transport !== undefined) process.stderr.write(`${printable(text)}\n`);
 }
 
 /** Tells only the first of many errors. */

@@ -3,7 +3,7 @@
  * all come from here. Keys are called as the options of the command line are, without their dashes in front.
  */
 import { z } from 'zod';
-import { FetchError, PREFETCH_DEPTH_DEFAULT, STALL_MS } from '../../fetcher/index.ts';
+import { FetchError, PREFETCH_DEPTH_DEFAULT, STALL_MS, TRANSPORTS } from '../../fetcher/index.ts';
 import { DEFAULT_LIMITS } from '../../storage-server/index.ts';
 import { parseLocation } from '../../vfs/index.ts';
 import { formatBytes, formatHostPort, type HostPort } from '../argument.ts';
@@ -48,10 +48,16 @@ export const SETTINGS = {
   prefetchDepth: setting('prefetchDepth', PREFETCH_DEPTH_DEFAULT, true, DEPTH),
   maxGap: setting('maxGap', 'auto', true, GAP),
   connections: setting('connections', 1, true, COUNT),
+  transport: setting('transport', 'auto', true, { expected: TRANSPORTS.join(', ') }),
+  rdmaDevice: setting('rdmaDevice', 'auto', true, TEXT('the name of a device, auto or none')),
+  busyPoll: setting('busyPoll', false, true, SWITCH),
   stallTimeout: setting('stallTimeout', STALL_MS, true, TIME),
   wireChecksum: setting('wireChecksum', false, true, SWITCH),
+  hedge: setting('hedge', false, true, SWITCH),
   tokenFile: setting('tokenFile', '', true, FILE),
   caFile: setting('caFile', '', true, FILE),
+  clientCert: setting('clientCert', '', true, FILE),
+  clientKey: setting('clientKey', '', true, FILE),
   endpoint: setting('endpoint', '', true, TEXT('a URL')),
   region: setting('region', '', true, TEXT('a name')),
   pathStyle: setting('pathStyle', 'auto', true, { expected: 'auto, yes or no' }),

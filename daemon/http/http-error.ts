@@ -50,6 +50,7 @@ const FETCH_STATUS: Readonly<Record<FetchErrorCode, number>> = {
   PACKED: 500,
   PROTOCOL: 502,
   LOST: 502,
+  RDMA: 502,
   STALLED: 504,
   OUT_OF_RANGE: 502,
   MEMORY: 507,

@@ -16,7 +16,8 @@ import {
   viewOf,
   WC,
 } from '../../storage-server/protocol/index.ts';
-import { type Completion, QueuePair, type QueuePairLimits, type QueuePairState } from '../transport/queue-pair.ts';
+import { QueuePair, type QueuePairLimits } from '../transport/queue-pair.ts';
+import type { Completion, QueuePairState } from '../transport/requester.ts';
 import { seededRandom } from './random.ts';
 import { pattern } from './transport-fixtures.ts';
 

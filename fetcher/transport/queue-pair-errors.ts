@@ -1,7 +1,7 @@
 /** What a completion's status means to who reads a file: code and whether another attempt can succeed. */
 import { statusName, WC } from '../../storage-server/protocol/index.ts';
 import { FetchError } from '../errors.ts';
-import type { Completion } from './queue-pair.ts';
+import type { Completion } from './requester.ts';
 
 /** Statuses with which the server answers a READ: the pair ends, but the server is well. */
 const ANSWERS: readonly number[] = [WC.REM_INV_REQ_ERR, WC.REM_ACCESS_ERR, WC.REM_OP_ERR];

@@ -15,10 +15,10 @@ import {
 } from '../../storage-server/protocol/index.ts';
 import { FetchError } from '../errors.ts';
 import { DIRECTORIES_IN_A_ROW_MAX } from './limits.ts';
-import type { Completion, PostResult, QueuePairState } from './queue-pair.ts';
 import { type ConnectOptions, connectQueuePair, type QueuePairConnection } from './queue-pair-connection.ts';
 import { completionError, isAnswer } from './queue-pair-errors.ts';
 import type { Piece, ReadTask } from './read-task.ts';
+import type { Completion, PostResult, QueuePairState } from './requester.ts';
 import type { TransportActivity, TransportCounters } from './transport.ts';
 
 /** One generation as the client knows it. */
@@ -149,11 +149,11 @@ export class QueuePairLink {
 
   /** Whether READs can be posted. */
   get alive(): boolean {
-    return this.#alive && this.#connection?.pair.state === 'RTS';
+    return this.#alive && this.#connection?.requester.state === 'RTS';
   }
 
   get state(): QueuePairState {
-    return this.#connection?.pair.state ?? 'RESET';
+    return this.#connection?.requester.state ?? 'RESET';
   }
 
   /** Bytes of READs posted and not completed. */
@@ -206,7 +206,7 @@ export class QueuePairLink {
       this.#posted.set(wrId, { length: piece.length, done: () => this.#host.onCompletion() });
       const release = task.hold();
       this.#held.add(piece);
-      const landed = this.#connection!.pair.abandon(wrId, () => {
+      const landed = this.#connection!.requester.abandon(wrId, () => {
         this.#held.delete(piece);
         release();
       });
@@ -246,11 +246,11 @@ export class QueuePairLink {
     onLanded?: (bytes: number) => void,
   ): number {
     const wrId = this.#nextWrId++;
-    const { pair } = this.#connection!;
+    const { requester } = this.#connection!;
     this.#posted.set(wrId, { length: into.byteLength, done });
     this.#bytesOut += into.byteLength;
     const request = { wrId, rkey, address, into, ...(onLanded === undefined ? {} : { onLanded }) };
-    const result = pair.post(request);
+    const result = requester.post(request);
     if (result === 'POSTED') this.#host.counters.requests++;
     else this.#refused(wrId, result);
     return wrId;

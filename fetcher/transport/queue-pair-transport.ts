@@ -6,12 +6,14 @@
  */
 import { isProtocolError, regionAddress } from '../../storage-server/protocol/index.ts';
 import { FetchError } from '../errors.ts';
+import type { Tell } from './events.ts';
 import { CANCEL_GRACE_MS, CLOSE_GRACE_MS } from './limits.ts';
 import type { ConnectOptions } from './queue-pair-connection.ts';
 import { type LinkHost, QueuePairLink, type RemoteRegion } from './queue-pair-link.ts';
 import { checkRange, throwIfCancelled } from './range.ts';
 import { ReadTask } from './read-task.ts';
 import type { FileVersion, ReadOptions, Transport, TransportActivity, TransportCounters } from './transport.ts';
+import type { VerbsChoice } from './verbs-choice.ts';
 
 export interface QueuePairTransportOptions extends ConnectOptions {
   /** Queue pairs at most. */
@@ -21,6 +23,10 @@ export interface QueuePairTransportOptions extends ConnectOptions {
   readonly counters: TransportCounters;
   readonly activity: TransportActivity;
   readonly onGeneration?: (generation: string) => void;
+  /** Told of connections that are made. */
+  readonly tell?: Tell;
+  /** READs over RDMA; over TCP without. */
+  readonly rdmaChoice?: VerbsChoice | undefined;
 }
 
 export class QueuePairTransport implements Transport, LinkHost {
@@ -40,6 +46,7 @@ export class QueuePairTransport implements Transport, LinkHost {
     this.#options = options;
     this.counters = options.counters;
     this.activity = options.activity;
+    this.activity.rdma = () => options.rdmaChoice?.figures();
     this.activity.queuePairs = () => [
       ...[...this.#links].map((link) => link.state),
       ...(this.#connecting === undefined ? [] : ['INIT' as const]),
@@ -83,6 +90,7 @@ export class QueuePairTransport implements Transport, LinkHost {
     this.#attempt?.abort();
     await this.#connecting?.catch(() => {});
     await Promise.all([...this.#links].map((link) => link.close(CLOSE_GRACE_MS)));
+    this.#options.rdmaChoice?.release();
   }
 
   onCompletion(): void {
@@ -157,10 +165,15 @@ export class QueuePairTransport implements Transport, LinkHost {
     if (this.#connected && ![...this.#links].some((link) => link.alive)) this.counters.reconnects++;
     const attempt = new AbortController();
     this.#attempt = attempt;
-    const options = { ...this.#options, proven: this.#connected, signal: attempt.signal };
+    const rdma = await this.#options.rdmaChoice?.wish();
+    const options = { ...this.#options, rdma, proven: this.#connected, signal: attempt.signal };
     const link = await QueuePairLink.open(this, options);
     this.#attempt = undefined;
     this.#connected = true;
+    const { counters } = this;
+    counters.connections++;
+    const { host, port, tell } = this.#options;
+    tell?.({ kind: 'connected', origin: `rdma://${host}:${port}`, connections: counters.connections, reused: 0 });
     if (!link.alive) return link;
     this.#links.add(link);
     // The server has moved on: what the others serve is over.

@@ -20,8 +20,7 @@ import {
   WC,
 } from '../../storage-server/protocol/index.ts';
 import { FrameReceiver, type FrameSink } from './frame-receiver.ts';
-
-export type QueuePairState = 'RESET' | 'INIT' | 'RTR' | 'RTS' | 'ERR';
+import type { PostResult, QueuePairState, Requester, RequesterHost, WorkRequest } from './requester.ts';
 
 /** What was agreed with the other end, on the way to RTR. */
 export interface QueuePairLimits {
@@ -31,38 +30,12 @@ export interface QueuePairLimits {
   readonly checksum: boolean;
 }
 
-export interface WorkRequest {
-  readonly wrId: number;
-  readonly rkey: number;
-  readonly address: number;
-  /** Where the bytes go; its length is the READ's. May be a view of shared memory. */
-  readonly into: Uint8Array;
-  /** The first `bytes` have landed (and passed their checksum, if there is one). */
-  readonly onLanded?: (bytes: number) => void;
-}
-
-export interface Completion {
-  readonly wrId: number;
-  readonly status: number;
-  /** In words, on an error. */
-  readonly reason: string;
-  /** With an error of the server: what was asked for was there once. */
-  readonly stale: boolean;
-  /** Payload bytes that went into the destination, whatever the status. */
-  readonly landed: number;
-}
-
-export type PostResult = 'POSTED' | 'WRONG_STATE' | 'QUEUE_FULL' | 'BAD_REQUEST';
-
-export interface QueuePairHost {
+export interface QueuePairHost extends RequesterHost {
   send(bytes: Uint8Array): void;
-  onCompletion(completion: Completion): void;
-  /** The pair went to ERR: nothing may land any more when this returns. Called before the completions. */
-  onError(reason: string): void;
-  /** Payload bytes came over the wire; `discarded` of them for a request that was abandoned. */
-  onPayload(bytes: number, discarded: number): void;
   /** The server serves another region from now on. */
   onGeneration?(served: ServedGeneration): void;
+  /** An event that is about RDMA. */
+  onVerbs?(event: number, payload: Uint8Array): void;
 }
 
 interface Entry {
@@ -90,7 +63,7 @@ const NEXT: Record<QueuePairState, readonly QueuePairState[]> = {
 
 const NO_LIMITS: QueuePairLimits = { queueDepth: 0, outstandingMax: 0, readBytesMax: 0, checksum: false };
 
-export class QueuePair implements FrameSink<Entry> {
+export class QueuePair implements FrameSink<Entry>, Requester {
   #state: QueuePairState = 'RESET';
   #limits = NO_LIMITS;
   readonly #host: QueuePairHost;
@@ -232,15 +205,16 @@ export class QueuePair implements FrameSink<Entry> {
     }
   }
 
-  #onEvent(header: FrameHeader): void {
-    const { payloadBytes, crc } = header;
-    if (header.status !== EVENT.GENERATION) {
+  #onEvent({ status: event, payloadBytes, crc }: FrameHeader): void {
+    const isVerbs = event === EVENT.VERBS || event === EVENT.VERBS_REGION;
+    if (event !== EVENT.GENERATION && !isVerbs) {
       this.#receiver.skip(payloadBytes);
-    } else if (payloadBytes !== GENERATION_EVENT_BYTES) {
+    } else if (event === EVENT.GENERATION && payloadBytes !== GENERATION_EVENT_BYTES) {
       this.#badAnswer(`the event of a generation with ${payloadBytes} bytes`);
     } else {
       this.#receiver.message(payloadBytes, (bytes) => {
         if (this.#limits.checksum && crc32(bytes) !== crc) this.#badAnswer('an event fails its checksum');
+        else if (isVerbs) this.#host.onVerbs?.(event, bytes);
         else this.#host.onGeneration?.(decodeGenerationEvent(bytes));
       });
     }

@@ -9,6 +9,10 @@ import { readU64, viewOf, writeU64 } from './number.ts';
 export const EVENT = {
   /** Another region is served from now on. */
   GENERATION: 1,
+  /** The answer to a VERBS request; see verbs-messages.ts. */
+  VERBS: 2,
+  /** Where and under which key the next generation lies for READs over RDMA. */
+  VERBS_REGION: 3,
 } as const;
 
 /** What a client has to know to read a region. */

@@ -6,9 +6,10 @@ import { ProtocolError } from './errors.ts';
 import { EVENT_BYTES_MAX, FRAME_HEADER_BYTES, PAYLOAD_BYTES_MAX, REASON_BYTES_MAX, REQUEST_BYTES } from './limits.ts';
 import { readU64, viewOf, writeU64 } from './number.ts';
 import { statusName, WC } from './status.ts';
+import { decodeEndpoint, type VerbsEndpoint } from './verbs-endpoint.ts';
 
 /** "QR": a request follows. */
-const REQUEST_MAGIC = 0x5251;
+export const REQUEST_MAGIC = 0x5251;
 
 /** "QF": a frame from the server follows. */
 export const FRAME_MAGIC = 0x4651;
@@ -17,6 +18,8 @@ export const OPCODE = {
   READ: 1,
   /** The client posts nothing more; the server answers what it has, says CLOSED and ends the connection. */
   CLOSE: 2,
+  /** The client's end of a queue pair of RDMA, for READs that do not come over this connection; see verbs-messages.ts. */
+  VERBS: 3,
 } as const;
 
 export const FRAME_KIND = {
@@ -46,6 +49,8 @@ export interface Request {
   /** NaN if the address is beyond 2^53, which is outside every region. */
   address: number;
   length: number;
+  /** Of a VERBS request: all other fields but the opcode are 0. */
+  verbs?: VerbsEndpoint;
 }
 
 export interface FrameHeader {
@@ -90,6 +95,10 @@ export function encodeClose(): Uint8Array {
  */
 export function decodeRequest(view: DataView, at: number): Request {
   if (view.getUint16(at, true) !== REQUEST_MAGIC) throw new ProtocolError('MAGIC', 'request without the magic');
+  if (view.getUint8(at + 2) === OPCODE.VERBS && view.getUint8(at + 3) === 0) {
+    const verbs = decodeEndpoint(view, at + 4);
+    return { opcode: OPCODE.VERBS, rkey: 0, wrLow: 0, wrHigh: 0, address: 0, length: 0, verbs };
+  }
   if (view.getUint8(at + 3) !== 0 || view.getUint32(at + 28, true) !== 0) {
     throw new ProtocolError('FRAME', 'reserved field of a request is not zero');
   }

@@ -22,9 +22,25 @@ export const HANDSHAKE_MAGIC = 0x54414e51;
 /** Bit 0 of the flags: a CRC-32 in every payload frame. */
 const FLAG_CHECKSUM = 1;
 
+/** Bit 1 of the flags: a client that has a device for RDMA, a server that answers a VERBS request. */
+const FLAG_VERBS = 2;
+
+const FLAGS_KNOWN = FLAG_CHECKSUM | FLAG_VERBS;
+
+function encodeFlags({ checksum, verbs = false }: { readonly checksum: boolean; readonly verbs?: boolean }): number {
+  return (checksum ? FLAG_CHECKSUM : 0) | (verbs ? FLAG_VERBS : 0);
+}
+
+/** `verbs` is only there when it is true. */
+function decodeFlags(flags: number): { checksum: boolean; verbs?: true } {
+  return { checksum: (flags & FLAG_CHECKSUM) !== 0, ...((flags & FLAG_VERBS) === 0 ? {} : { verbs: true as const }) };
+}
+
 export interface Hello {
   readonly version: number;
   readonly checksum: boolean;
+  /** The client has a device for RDMA and would rather read through it. */
+  readonly verbs?: boolean;
   readonly queueDepth: number;
   readonly readBytesMax: number;
   readonly outstandingMax: number;
@@ -33,6 +49,8 @@ export interface Hello {
 
 export interface Welcome {
   readonly checksum: boolean;
+  /** The server answers a VERBS request; only when the client has asked for it. */
+  readonly verbs?: boolean;
   readonly queueDepth: number;
   readonly readBytesMax: number;
   readonly outstandingMax: number;
@@ -53,7 +71,7 @@ export function encodeHello(hello: Omit<Hello, 'version' | 'authBytes'>, auth = 
   const view = viewOf(bytes);
   view.setUint32(0, HANDSHAKE_MAGIC, true);
   view.setUint16(4, PROTOCOL_VERSION, true);
-  view.setUint16(6, hello.checksum ? FLAG_CHECKSUM : 0, true);
+  view.setUint16(6, encodeFlags(hello), true);
   view.setUint32(8, hello.queueDepth, true);
   view.setUint32(12, hello.readBytesMax, true);
   view.setUint32(16, hello.outstandingMax, true);
@@ -80,14 +98,14 @@ export function decodeHello(bytes: Uint8Array): Hello {
     throw new ProtocolError('VERSION', `protocol version ${version}, this server speaks ${PROTOCOL_VERSION}`);
   }
   const flags = view.getUint16(6, true);
-  if ((flags & ~FLAG_CHECKSUM) !== 0) throw new ProtocolError('FRAME', `unknown hello flags ${flags}`);
+  if ((flags & ~FLAGS_KNOWN) !== 0) throw new ProtocolError('FRAME', `unknown hello flags ${flags}`);
   if (readU64(view, 24, 'reserved field') !== 0)
     throw new ProtocolError('FRAME', 'reserved field of hello is not zero');
   const authBytes = view.getUint32(20, true);
   if (authBytes > AUTH_BYTES_MAX) throw new ProtocolError('LENGTH', `authentication of ${authBytes} bytes`);
   return {
     version,
-    checksum: (flags & FLAG_CHECKSUM) !== 0,
+    ...decodeFlags(flags),
     ...decodeDepths(view),
     authBytes,
   };
@@ -107,7 +125,7 @@ export function encodeWelcome(welcome: Welcome): Uint8Array {
   view.setUint32(20, welcome.rkey, true);
   writeU64(view, 24, welcome.regionLength, 'region length');
   bytes.set(welcome.generation, 32);
-  view.setUint16(48, welcome.checksum ? FLAG_CHECKSUM : 0, true);
+  view.setUint16(48, encodeFlags(welcome), true);
   return bytes;
 }
 
@@ -143,12 +161,12 @@ export function decodeWelcome(bytes: Uint8Array): Welcome | Refused {
     throw new ProtocolError('VERSION', `server accepted with protocol version ${version}, not ${PROTOCOL_VERSION}`);
   }
   const flags = view.getUint16(48, true);
-  if ((flags & ~FLAG_CHECKSUM) !== 0) throw new ProtocolError('FRAME', `unknown welcome flags ${flags}`);
+  if ((flags & ~FLAGS_KNOWN) !== 0) throw new ProtocolError('FRAME', `unknown welcome flags ${flags}`);
   if (reasonBytes !== 0) throw new ProtocolError('FRAME', 'welcome with a reason');
   const depths = decodeDepths(view);
   if (!depthsValid(depths)) throw new ProtocolError('FRAME', 'granted depth or READ size is zero or over its ceiling');
   return {
-    checksum: (flags & FLAG_CHECKSUM) !== 0,
+    ...decodeFlags(flags),
     ...depths,
     rkey: view.getUint32(20, true),
     regionLength: readU64(view, 24, 'region length'),

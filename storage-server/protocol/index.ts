@@ -11,3 +11,5 @@ export * from './path.ts';
 export * from './request-reader.ts';
 export * from './status.ts';
 export * from './thrift-table.ts';
+export * from './verbs-endpoint.ts';
+export * from './verbs-messages.ts';

@@ -33,6 +33,18 @@ export const EVENT_BYTES_MAX = 4096;
 /** Bytes of the payload of the event of a new generation. */
 export const GENERATION_EVENT_BYTES = 32;
 
+/** Bytes of one end of a queue pair of RDMA in a message. */
+export const VERBS_ENDPOINT_BYTES = 28;
+
+/** Bytes of a GID: the address of a port of an RDMA device. */
+export const GID_BYTES = 16;
+
+/** Bytes of a region's place for READs over RDMA in a message. */
+export const VERBS_REGION_BYTES = 40;
+
+/** Bytes of the answer to a VERBS request in front of its reason. */
+export const VERBS_ANSWER_BYTES = 4 + VERBS_ENDPOINT_BYTES + VERBS_REGION_BYTES;
+
 /** Largest READ that may ever be granted, bytes: lengths stay far from the sign bit of 32-bit numbers. */
 export const READ_BYTES_CEILING = 1024 * 1024 * 1024;
 
@@ -66,3 +78,6 @@ export const ALIGN_BYTES_MAX = 2 * 1024 * 1024;
 
 /** Deepest nesting of a Thrift structure, levels. Parquet footers need 7. */
 export const THRIFT_DEPTH_MAX = 24;
+
+/** Name of the protocol in the TLS handshake (ALPN): a server of something else is found out there. */
+export const QUEUE_PAIR_ALPN = 'qanat/1';
