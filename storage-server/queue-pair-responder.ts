@@ -271,7 +271,7 @@ export class QueuePairResponder {
       return false;
     }
     const { verbs } = request;
-    if (verbs !== undefined && this.#verbs?.answer(verbs, this.#regions!.current, this.#checksum)) return true;
+    if (verbs !== undefined && this.#verbs?.answer(verbs, () => this.#regions!.current, this.#checksum)) return true;
     const failure = this.#check(request);
     this.#outstanding++;
     const { wrLow, wrHigh, address, length } = request;
