@@ -149,7 +149,7 @@ export async function serveRegion(options: ServeOptions): Promise<RunningServer>
             await server.close();
             throw error;
           });
-    const collectServer = serverCollector(server, regions, counters);
+    const collectServer = serverCollector(server, regions, counters, verbs);
     watcher?.endLook(true);
     return {
       address: () => ({ host: address.address, port: address.port }),
