@@ -223,6 +223,17 @@ export const COMMANDS = {
       ['qanat config check', 'what variables and defaults alone amount to'],
     ],
   },
+  'verbs-check': {
+    name: 'verbs-check',
+    operands: '<host:port>',
+    summary: 'Check whether reads of a server go over RDMA: devices, limits, queue pair, bytes against TCP, latency',
+    options: ['rdmaDevice', 'busyPoll', 'stallTimeout', 'json', 'debug'],
+    examples: [
+      ['qanat verbs-check host:7400', 'step by step; 1 at the first one that fails, with what to do'],
+      ['qanat verbs-check host:7400 --rdma-device mlx5_0 --busy-poll', 'with this device, asking all the time'],
+      ['qanat verbs-check host:7400 --json', 'the same for programs'],
+    ],
+  },
   cp: {
     name: 'cp',
     operands: '<url> <file>',

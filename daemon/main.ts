@@ -29,6 +29,7 @@ const RUN: Readonly<Record<CommandName, () => Promise<Run>>> = {
   unmount: async () => (await import('./commands/unmount.ts')).unmount,
   daemon: async () => (await import('./commands/daemon.ts')).daemon,
   config: async () => (await import('./commands/config.ts')).config,
+  'verbs-check': async () => (await import('./commands/verbs-check.ts')).verbsCheck,
   cp: async () => (await import('./commands/cp.ts')).cp,
   demo: async () => (await import('./commands/demo.ts')).demo,
   completion: async () => (await import('./commands/completion.ts')).completion,

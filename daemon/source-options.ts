@@ -54,8 +54,8 @@ export function sourceAccess(values: SourceOptionValues, pathOf: (path: string) 
     ...(connections === undefined ? {} : { connections }),
     rdma: {
       transport: rdmaDevice === 'none' && transport !== 'verbs' ? 'tcp' : transport,
-      ...(rdmaDevice === undefined || rdmaDevice === 'auto' || rdmaDevice === 'none' ? {} : { device: rdmaDevice }),
-      ...(busyPoll === undefined ? {} : { busyPoll }),
+      device: namedDevice(rdmaDevice),
+      busyPoll,
     },
     ...(stallTimeout === undefined ? {} : { stallMs: stallTimeout }),
     ...(wireChecksum === undefined ? {} : { checksum: wireChecksum }),
@@ -88,4 +88,9 @@ export function withoutCredentials({
 
 function isGiven(text: string | undefined): text is string {
   return text !== undefined && text !== '';
+}
+
+/** The device that `--rdma-device` names, if it names one. */
+export function namedDevice(rdmaDevice: string | undefined): string | undefined {
+  return rdmaDevice === 'auto' || rdmaDevice === 'none' ? undefined : rdmaDevice;
 }

@@ -238,7 +238,7 @@ export class QueuePairResponder {
     this.#admission = admission;
     this.#regions = regions;
     // RDMA reads the memory that everything lies in: nothing there keeps somebody to a part of it.
-    this.#verbs = new VerbsSession(this.#socket, admission.seesEverything ? this.#host.verbs : undefined);
+    this.#verbs = new VerbsSession(this.#socket, this.#host.verbs, admission.seesEverything);
     this.#notice = new GenerationNotice(this.#socket, regions, this.#verbs);
     this.#state = 'serving';
     this.#host.greeted(this);
@@ -271,7 +271,7 @@ export class QueuePairResponder {
       return false;
     }
     const { verbs } = request;
-    if (verbs !== undefined && this.#verbs?.answer(verbs, this.#regions!.current, this.#checksum)) return true;
+    if (verbs !== undefined && this.#verbs?.answer(verbs, () => this.#regions!.current, this.#checksum)) return true;
     const failure = this.#check(request);
     this.#outstanding++;
     const { wrLow, wrHigh, address, length } = request;

@@ -150,7 +150,7 @@ export async function serveRegion(options: ServeOptions): Promise<RunningServer>
             throw error;
           });
     const collectAccess = guard.counters.collector(certificates);
-    const collectServer = serverCollector(server, regions, counters);
+    const collectServer = serverCollector(server, regions, counters, verbs);
     watcher?.endLook(true);
     return {
       address: () => ({ host: address.address, port: address.port }),

@@ -244,7 +244,7 @@ test('certificates are read again, and bad ones are not taken over', async (t) =
 });
 
 test('TLS handshakes that never end take nothing from others, and end', async (t) => {
-  const limits = { handshakeMs: 300, connectionsMax: 4 };
+  const limits = { handshakeMs: 1000, connectionsMax: 4 };
   const { port, caFile, events, server } = await start(t, { serve: () => ({ limits }) });
   const idle: Socket[] = [];
   let closed = 0;

@@ -9,7 +9,7 @@ import { pointerIn, structAt, u32In } from './fields.ts';
 import { ACCESS, CONTEXT, DEVICE, MEMORY_REGION, PROTECTION_DOMAIN, ROOM_BYTES } from './layouts.ts';
 import { type ContextOperations, loadVerbsLibrary, type VerbsLibrary } from './library.ts';
 import { checkLockable } from './locked-memory.ts';
-import { choosePort, type DevicePort } from './port.ts';
+import { choosePort, type DevicePort, isMappedIPv4 } from './port.ts';
 import { type DeviceLimits, LibraryQueuePair, type QueuePairDevice } from './queue-pair.ts';
 import type { DeviceFacts, NativeMemory, Registration, VerbsDevice, VerbsQueuePair } from './verbs.ts';
 
@@ -42,6 +42,8 @@ class LibraryDevice implements VerbsDevice, QueuePairDevice {
   readonly port: DevicePort;
   #lockedBytes = 0;
   #closed = false;
+  /** Queue pairs that there are, also those that are on their way out. */
+  #pairs = 0;
 
   private constructor(library: VerbsLibrary, context: bigint, name: string, limits: DeviceLimits, port: DevicePort) {
     this.library = library;
@@ -128,9 +130,24 @@ class LibraryDevice implements VerbsDevice, QueuePairDevice {
     return new LibraryQueuePair(this, depth);
   }
 
+  pairMade(): void {
+    this.#pairs++;
+  }
+
+  pairGone(): void {
+    this.#pairs--;
+    if (this.#closed) this.#closeIfFree();
+  }
+
+  /** A queue pair that is being connected in a thread is waited for. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
+    this.#closeIfFree();
+  }
+
+  #closeIfFree(): void {
+    if (this.#pairs > 0) return;
     this.library.deallocPd(this.pd);
     this.library.closeDevice(this.context);
   }
@@ -219,9 +236,9 @@ function queryLimits(library: VerbsLibrary, context: bigint, name: string): Devi
   return limits;
 }
 
-/** Hexadecimal in groups of two bytes. */
+/** As addresses of IPv6 are written: those of RoCE are such, or IPv4 in them. */
 function gidText(gid: Uint8Array): string {
-  return Buffer.from(gid)
-    .toString('hex')
-    .replace(/(....)(?!$)/g, '$1:');
+  const groups = Buffer.from(gid).toString('hex').match(/..../g)!;
+  if (isMappedIPv4(gid)) return `::ffff:${gid.subarray(12).join('.')}`;
+  return new URL(`http://[${groups.join(':')}]/`).hostname.slice(1, -1);
 }
