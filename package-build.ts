@@ -1,6 +1,6 @@
 /**
  * What `npm pack` puts into the package: `node package-build.ts` compiles the command, the library and the decoder
- * threads to JavaScript in `dist/`, laid out as the sources are, with the kernels, with declarations for whoever imports
+ * threads to JavaScript in `dist/`, laid out as the sources are, with the kernels and the file that mounts warm up with, with declarations for whoever imports
  * the library, and with manual pages. Node refuses to strip types below node_modules, so that the sources as they are
  * would not run there. In a checkout the command runs from its sources; only `import 'qanat'` takes `dist/`.
  *
@@ -13,6 +13,7 @@ import { dirname, join, normalize, relative } from 'node:path';
 import { COMMANDS, type CommandName } from './daemon/command-table.ts';
 import { commandPage, programPage } from './daemon/help/page.ts';
 import { pageRoff } from './daemon/help/roff.ts';
+import { WARM_UP_FILE } from './daemon/mount/warm-up-file.ts';
 import { buildKernels } from './decode/kernels/build.ts';
 import { KERNELS_WASM } from './decode/kernels/layout.ts';
 import packageJson from './package.json' with { type: 'json' };
@@ -28,9 +29,11 @@ function buildPackage(output: string): void {
   try {
     compile(draft);
     keepDeclarationsOf(draft, LIBRARY);
-    const wasm = join(draft, relative(ROOT, KERNELS_WASM));
-    mkdirSync(dirname(wasm), { recursive: true });
-    copyFileSync(KERNELS_WASM, wasm);
+    for (const file of [KERNELS_WASM, WARM_UP_FILE]) {
+      const copy = join(draft, relative(ROOT, file));
+      mkdirSync(dirname(copy), { recursive: true });
+      copyFileSync(file, copy);
+    }
     writeManuals(join(draft, 'man'));
     // the compiler puts a whole copy there because the command imports its version
     writeFileSync(join(draft, 'package.json'), `${JSON.stringify({ version: packageJson.version, type: 'module' })}\n`);

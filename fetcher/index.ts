@@ -20,6 +20,7 @@ export type { PlannedChunk, PlannedRowGroup, ScanPlan, ScanRequest, SegmentPart 
 export { planScan } from './plan.ts';
 export type { DepthChange, PrefetchObservation } from './prefetch.ts';
 export { nextDepth } from './prefetch.ts';
+export type { TransportEvent } from './transport/events.ts';
 export { findFile, passFind } from './transport/find-file.ts';
 export { STALL_MS } from './transport/limits.ts';
 export type { OpenedTransport, OpenTransportOptions } from './transport/open-transport.ts';
@@ -31,5 +32,6 @@ export type {
   TransportActivity,
   TransportCounters,
 } from './transport/transport.ts';
+export { newTransportCounters } from './transport/transport.ts';
 export type { OnTransport, TransportName, TransportOutcome } from './transport/verbs-choice.ts';
 export { TRANSPORTS } from './transport/verbs-choice.ts';

@@ -6,6 +6,8 @@ import { forSides } from './definition-makers.ts';
 import { DOOR_METRICS } from './door-definitions.ts';
 import { CODECS, DECODER, ENCODINGS, MOUNT_ERRORS, MOUNT_REQUESTS, SERVED, STATUSES } from './label-values.ts';
 import type { MetricDefinition } from './metric.ts';
+import { RDMA_METRICS } from './rdma-definitions.ts';
+import { RESILIENCE_METRICS } from './resilience-definitions.ts';
 
 const server = forSides('server');
 const client = forSides('client');
@@ -82,6 +84,7 @@ export const METRICS = {
     'READs refused because they named a generation that has been replaced.',
   ),
   ...DOOR_METRICS,
+  ...RDMA_METRICS,
 
   // fetch: requests of clients
   fetchQueuePairs: client.gauge('qanat_fetch_queue_pairs', 'count', 'Queue pairs to servers, by state.', {
@@ -130,6 +133,7 @@ export const METRICS = {
   fetchRetries: client.counter('qanat_fetch_retries_total', 'count', 'Reads and listings tried again.'),
   fetchReconnects: client.counter('qanat_fetch_reconnects_total', 'count', 'Connections made again after a loss.'),
   fetchSources: client.gauge('qanat_fetch_sources', 'count', 'Sources that are open.'),
+  ...RESILIENCE_METRICS,
 
   // cache: what is kept on disk
   cacheReads: client.counter(

@@ -9,22 +9,20 @@ export const DOOR_METRICS = {
     'qanat_serve_http_requests_total',
     'count',
     'Requests for files, for the region and of the S3 API, by what they are about and by class of status.',
-    { labels: { kind: DOOR_KINDS, code: DOOR_CODES }, stability: 'experimental' },
+    { labels: { kind: DOOR_KINDS, code: DOOR_CODES } },
   ),
   serveHttpBytes: server.counter(
     'qanat_serve_http_bytes_total',
     'bytes',
     'Bytes of files and of the region handed to sockets over HTTP and S3.',
-    { labels: { kind: DOOR_KINDS }, stability: 'experimental' },
+    { labels: { kind: DOOR_KINDS } },
   ),
   serveHttpCuts: server.counter(
     'qanat_serve_http_cuts_total',
     'count',
     'Answers over HTTP and S3 that ended before their last byte: what they were about changed, the peer did not take ' +
       'its bytes (stalled) or went (closed), the server stopped.',
-    { labels: { reason: ['changed', 'stalled', 'closed', 'stopped'] }, stability: 'experimental' },
+    { labels: { reason: ['changed', 'stalled', 'closed', 'stopped'] } },
   ),
-  serveHttpActive: server.gauge('qanat_serve_http_answers', 'count', 'Answers over HTTP and S3 under way.', {
-    stability: 'experimental',
-  }),
+  serveHttpActive: server.gauge('qanat_serve_http_answers', 'count', 'Answers over HTTP and S3 under way.'),
 };

@@ -86,3 +86,19 @@ export const DOOR_KINDS = [
   's3_other',
 ] as const;
 export const DOOR_CODES = ['2xx', '3xx', '4xx', '5xx'] as const;
+
+/** What goes wrong with reads and listings, as the fetcher names it. */
+export const FETCH_FAILURES = [
+  'HOST',
+  'REFUSED',
+  'ACCESS',
+  'STALE',
+  'SERVER',
+  'DENIED',
+  'STORAGE',
+  'PROTOCOL',
+  'LOST',
+  'STALLED',
+  'NOT_FOUND',
+  'other',
+] as const;

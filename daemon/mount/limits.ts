@@ -4,7 +4,7 @@
  * Milliseconds between looks at a source for other versions. A server tells of generations by itself while it is
  * connected, nobody tells of local files, and to list a bucket takes a request for each thousand objects, which is paid.
  */
-export const LOOK_MS = { rdma: 5000, http: 5000, https: 5000, s3: 60_000, file: 2000 } as const;
+export const LOOK_MS = { rdma: 5000, rdmas: 5000, http: 5000, https: 5000, s3: 60_000, file: 2000 } as const;
 
 /** Milliseconds between two looks when reads find that files have changed: readers in a loop must not cause more. */
 export const LOOK_GAP_MS = 250;
@@ -47,3 +47,9 @@ export const USERS_SHOWN_MAX = 5;
  * is a third of what a scan of a fresh mount took. At most half of the memory.
  */
 export const PRESENT_BYTES = 256 * 1024 * 1024;
+
+/** Times that a mount reads its warm-up file at most: after as many, reading it again is hardly any faster. */
+export const WARM_UP_ROUNDS = 20;
+
+/** Milliseconds of warming up after which the mount begins without the rest: nobody wants to wait for speed. */
+export const WARM_UP_MS = 250;

@@ -17,6 +17,7 @@ import { MountError, openSource, type Source } from '../../vfs/index.ts';
 import type { Log } from '../log.ts';
 import { ClientMetrics } from '../scan/client-metrics.ts';
 import { ScanEngine } from '../scan/engine.ts';
+import { logEvents } from '../source-log.ts';
 import { ANSWER_STALLS, LOOK_MS, PRESENT_BYTES } from './limits.ts';
 import { MountContents } from './mount-contents.ts';
 import { type MountParts, mountCollector, reportOf } from './mount-figures.ts';
@@ -25,6 +26,7 @@ import { deviceOf, refuseCacheInMount, refuseOwnMount } from './own-mount.ts';
 import { PagePushThread } from './page-push.ts';
 import { postError } from './posted-error.ts';
 import { SourceTree, tellingOfChanges } from './source-tree.ts';
+import { warmUp } from './warm-up.ts';
 
 /** A log whose lines go elsewhere. */
 export type MountLog = Pick<Log, 'debug' | 'info' | 'warn' | 'error'>;
@@ -101,6 +103,11 @@ export class MountedSource {
     const { pool, engine } = makePool(settings);
     cleanups.push(() => engine?.close());
     await (await loadLibc()).populate(pool.u8.subarray(0, Math.min(PRESENT_BYTES, pool.capacityBytes / 2)));
+    await warmUp({ pool, engine, view }).then(
+      (warmedUp) => log.debug(warmedUp, 'warmed up'),
+      (error: unknown) =>
+        log.warn({ err: error }, 'what a mount consists of did not read the file that it begins with'),
+    );
     let pushThread: PagePushThread | undefined;
     let mounted: MountedTree | undefined;
     const contents = new MountContents({
@@ -213,7 +220,7 @@ function openMountSource(
   const { url, workingFolder, access } = settings;
   return openSource(url, {
     workingFolder,
-    retry: { onRetry: ({ code, reason }) => log.debug({ code, reason }, 'trying again') },
+    onEvent: logEvents(log),
     onSkipped: (path, reason) => log.debug({ path, reason }, 'skipped'),
     onGeneration: look,
     wrap: (inner) => tellingOfChanges(inner, look),

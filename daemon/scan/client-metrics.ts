@@ -9,6 +9,13 @@ import type { Source } from '../../vfs/index.ts';
 import { collectDiskCache } from './disk-cache-metrics.ts';
 import type { ScanEngine } from './engine.ts';
 import type { EngineProfile } from './engine-profile.ts';
+import {
+  addResilience,
+  collectBounds,
+  collectResilience,
+  newResilienceSums,
+  type ResilienceCounters,
+} from './resilience-metrics.ts';
 
 interface SourceSums {
   requests: number;
@@ -19,6 +26,8 @@ interface SourceSums {
   retries: number;
   reconnects: number;
   readonly completions: Map<number, number>;
+  readonly rdmaCompletions: Map<number, number>;
+  readonly resilience: ResilienceCounters;
 }
 
 const WASTE_REASONS: readonly WasteReason[] = ['gap', 'speculation', 'cancelled', 'evicted'];
@@ -80,14 +89,38 @@ export class ClientMetrics {
     samples.add(METRICS.fetchUndecidedBytes, sums.onWire + sums.cached - entered);
     samples.add(METRICS.fetchRetries, sums.retries);
     samples.add(METRICS.fetchReconnects, sums.reconnects);
+    collectResilience(samples, sums.resilience);
     for (const [status, count] of sums.completions) {
       samples.add(METRICS.fetchCompletions, count, { status: statusName(status) ?? 'other' });
     }
+    for (const [status, count] of sums.rdmaCompletions) {
+      samples.add(METRICS.rdmaCompletions, count, { status: statusName(status) ?? 'other' });
+    }
     this.#collectActivity(samples);
+    this.#collectRdma(samples);
+  }
+
+  /** A device that several sources share counts once. */
+  #collectRdma(samples: Samples): void {
+    const registered = new Map<string, number>();
+    for (const { activity } of this.#sources) {
+      const rdma = activity?.rdma();
+      if (rdma === undefined) continue;
+      samples.add(METRICS.rdmaReadsOut, rdma.readsOut);
+      if (rdma.device === undefined || registered.has(rdma.device.device)) continue;
+      const { device, gid, registeredBytes } = rdma.device;
+      registered.set(device, registeredBytes);
+      samples.add(METRICS.rdmaInfo, 1, { device, gid });
+      samples.add(METRICS.rdmaRegisteredBytes, registeredBytes);
+    }
   }
 
   #collectActivity(samples: Samples): void {
     samples.add(METRICS.fetchSources, this.#sources.size);
+    collectBounds(
+      samples,
+      [...this.#sources].flatMap(({ activity }) => activity ?? []),
+    );
     for (const { activity } of this.#sources) {
       if (activity === undefined) continue;
       samples.add(METRICS.fetchReads, activity.readsWaiting, { state: 'waiting' });
@@ -182,6 +215,8 @@ function newSums(): SourceSums {
     retries: 0,
     reconnects: 0,
     completions: new Map(),
+    rdmaCompletions: new Map(),
+    resilience: newResilienceSums(),
   };
 }
 
@@ -195,6 +230,8 @@ function addSource(sums: SourceSums, { counters, footers, activity }: Source): v
     retries: counters.retries,
     reconnects: counters.reconnects,
     completions: activity?.completions ?? new Map(),
+    rdmaCompletions: new Map(activity?.rdma()?.completions),
+    resilience: counters,
   });
 }
 
@@ -206,7 +243,11 @@ function merge(sums: SourceSums, more: SourceSums): void {
   sums.discarded += more.discarded;
   sums.retries += more.retries;
   sums.reconnects += more.reconnects;
-  for (const [status, count] of more.completions) {
-    sums.completions.set(status, (sums.completions.get(status) ?? 0) + count);
-  }
+  addCounts(sums.completions, more.completions);
+  addCounts(sums.rdmaCompletions, more.rdmaCompletions);
+  addResilience(sums.resilience, more.resilience);
+}
+
+function addCounts(sums: Map<number, number>, more: ReadonlyMap<number, number>): void {
+  for (const [status, count] of more) sums.set(status, (sums.get(status) ?? 0) + count);
 }

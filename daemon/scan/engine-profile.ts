@@ -109,6 +109,16 @@ export class ProfileReader {
     }
   }
 
+  /** The totals begin anew. */
+  reset(): void {
+    this.#take();
+    for (const decoder of this.#decoders) {
+      Object.assign(decoder.input, newStreamProfile());
+      Object.assign(decoder.output, newStreamProfile());
+    }
+    this.#pages.fill(0);
+  }
+
   /** Takes what is there for the last time: the control block goes away, the totals stay. */
   close(): void {
     if (!this.#closed) this.#take();

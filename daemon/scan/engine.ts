@@ -82,6 +82,11 @@ export class ScanEngine {
     return this.#profile.read(this.streams.load());
   }
 
+  /** Forgets what the decoders did up to now: it was no scan. */
+  resetProfile(): void {
+    this.#profile.reset();
+  }
+
   /** A turn of the event loop, in which messages of decoder streams and sockets are taken in. */
   async tick(): Promise<void> {
     await setImmediate();

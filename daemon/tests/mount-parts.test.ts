@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, mock, test } from 'node:test';
 import { DecodeError } from '../../decode/index.ts';
 import { FetchError, type FileVersion, type OpenedTransport, type Transport } from '../../fetcher/index.ts';
+import { newTransportCounters } from '../../fetcher/transport/transport.ts';
 import { MountError, openSource } from '../../vfs/index.ts';
 import { CommandError } from '../errors.ts';
 import { isExpected } from '../exit-codes.ts';
@@ -34,16 +35,7 @@ class Files implements Transport {
 }
 
 async function treeOf(files: Files, text = 'rdma://h'): Promise<SourceTree> {
-  const counters = {
-    requests: 0,
-    bytesOnWire: 0,
-    bytesCached: 0,
-    bytesDirectory: 0,
-    bytesDiscarded: 0,
-    retries: 0,
-    reconnects: 0,
-    generations: 0,
-  };
+  const counters = newTransportCounters();
   const opened: OpenedTransport = { transport: files, path: '', counters };
   return new SourceTree(await openSource(text, {}, async () => opened), 'decoded');
 }

@@ -3,12 +3,14 @@
  * they were received in, so that who knows where they belong copies them there once. It settles once; after that the
  * sink hears nothing any more.
  */
-import { rootCertificates } from 'node:tls';
-import { Agent, type Dispatcher } from 'undici';
+import type { SecureContextOptions } from 'node:tls';
+import { Agent, type buildConnector, type Dispatcher } from 'undici';
 import { FetchError } from '../errors.ts';
+import type { Tell } from '../transport/events.ts';
+import type { TransportCounters } from '../transport/transport.ts';
 import type { AnswerHeaders } from './answer.ts';
 import { connectionError } from './connection-errors.ts';
-import { HEADER_BYTES_MAX, IDLE_MS } from './limits.ts';
+import { HEADER_BYTES_MAX, IDLE_MS, LOOK_STALLS } from './limits.ts';
 
 export interface PoolOptions {
   /** Connections to one host. */
@@ -16,24 +18,50 @@ export interface PoolOptions {
   readonly connectMs: number;
   /** Time without an answer's headers, or without more of its bytes. */
   readonly stallMs: number;
-  /** Certificate authorities beside those of Node, PEM. */
-  readonly ca?: string;
+  /** For https. */
+  readonly tls: SecureContextOptions;
+  readonly counters: TransportCounters;
+  /** Told of connections that are made. */
+  readonly tell?: Tell | undefined;
 }
 
 /** Connections that requests go over. */
-export type Pool = Dispatcher;
+export interface Pool {
+  readonly dispatcher: Dispatcher;
+  /** Time that a look at a file or a page of a listing may take, milliseconds. */
+  readonly lookMs: number;
+  /** A request is being sent. */
+  onRequest(): void;
+  destroy(): Promise<void>;
+}
 
 /** Connections of one source: no other one shares them, and they end with it. */
-export function openPool({ connections, connectMs, stallMs, ca }: PoolOptions): Pool {
-  return new Agent({
+export function openPool({ connections, connectMs, stallMs, tls, counters, tell }: PoolOptions): Pool {
+  /** Connections that nothing has been sent over. */
+  let fresh = 0;
+  const dispatcher = new Agent({
     connections,
     pipelining: 1,
     headersTimeout: stallMs,
     bodyTimeout: stallMs,
     keepAliveTimeout: IDLE_MS,
     maxHeaderSize: HEADER_BYTES_MAX,
-    connect: { timeout: connectMs, ...(ca === undefined ? {} : { ca: [...rootCertificates, ca] }) },
+    connect: { timeout: connectMs, ...(tls as buildConnector.BuildOptions) },
   });
+  dispatcher.on('connect', ({ origin }) => {
+    fresh++;
+    counters.connections++;
+    tell?.({ kind: 'connected', origin, connections: counters.connections, reused: counters.requestsReusing });
+  });
+  return {
+    dispatcher,
+    lookMs: LOOK_STALLS * stallMs,
+    onRequest() {
+      if (fresh > 0) fresh--;
+      else counters.requestsReusing++;
+    },
+    destroy: () => dispatcher.destroy(),
+  };
 }
 
 export interface ExchangeRequest {
@@ -44,6 +72,8 @@ export interface ExchangeRequest {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array;
+  /** A look at a file or a page of a listing: its answer is short, and comes within `lookMs` or is none. */
+  readonly isLook?: boolean;
 }
 
 /** Takes an answer. What it throws ends the exchange, which fails with it. */
@@ -59,9 +89,11 @@ export function exchange(pool: Pool, request: ExchangeRequest, sink: AnswerSink,
   return new Promise((resolve, reject) => {
     let started: Dispatcher.DispatchController | undefined;
     let isSettled = false;
+    let timer: NodeJS.Timeout | undefined;
     const settle = (act: () => void): void => {
       if (isSettled) return;
       isSettled = true;
+      clearTimeout(timer);
       signal?.removeEventListener('abort', cancel);
       act();
     };
@@ -74,7 +106,12 @@ export function exchange(pool: Pool, request: ExchangeRequest, sink: AnswerSink,
     const cancel = (): void => fail(new FetchError('CANCELLED', `${where}: cancelled`));
     if (signal?.aborted) return cancel();
     signal?.addEventListener('abort', cancel, { once: true });
-    pool.dispatch(
+    if (request.isLook) {
+      const late = (): void =>
+        fail(new FetchError('STALLED', `${where}: no whole answer within ${pool.lookMs} ms`, { retryable: true }));
+      timer = setTimeout(late, pool.lookMs);
+    }
+    pool.dispatcher.dispatch(
       {
         origin: request.origin,
         path: request.path,
@@ -85,6 +122,7 @@ export function exchange(pool: Pool, request: ExchangeRequest, sink: AnswerSink,
       {
         onRequestStart(controller) {
           started = controller;
+          pool.onRequest();
           if (isSettled) controller.abort(new Error('no longer needed'));
         },
         onResponseStart(_controller, status, headers) {

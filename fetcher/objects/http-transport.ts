@@ -55,6 +55,8 @@ export class HttpTransport implements Transport {
   readonly #told = new Set<string>();
   /** Where redirects led, by path; the least recently found first. */
   readonly #targets = new Map<string, Target>();
+  /** Reads that ask where redirects lead now, by path: others wait for what they find. */
+  readonly #asking = new Map<string, Promise<void>>();
   readonly #ranges: RangeSource;
   #isClosed = false;
 
@@ -146,27 +148,48 @@ export class HttpTransport implements Transport {
     const { origin, query, token, pool, counters } = this.#options;
     const own: Target = { origin, path: `/${path.split('/').map(encodeURIComponent).join('/')}${query}` };
     let target = this.#targets.get(path) ?? own;
-    let isRemembered = target !== own;
-    for (let hops = 0; ; hops++) {
-      this.#throwIfClosed();
-      const following = new Following(sink, counters, isRemembered);
-      const authorization: Record<string, string> =
-        token !== undefined && target.origin === origin ? { authorization: `Bearer ${token}` } : {};
-      counters.requests++;
-      await exchange(pool, { ...target, headers: { ...headers, ...authorization } }, following, signal);
-      if (following.isExpired) {
-        this.#targets.delete(path);
-        target = own;
-        isRemembered = false;
-        continue;
+    let mayExpire = target !== own;
+    let found: (() => void) | undefined;
+    try {
+      for (let hops = 0; ; hops++) {
+        this.#throwIfClosed();
+        const following: Following = new Following(sink, counters, mayExpire, (status) => {
+          if (target !== own && !mayExpire && status < 300) this.#remember(path, target);
+          found?.();
+        });
+        const authorization: Record<string, string> =
+          token !== undefined && target.origin === origin ? { authorization: `Bearer ${token}` } : {};
+        counters.requests++;
+        // reads are watched, and can be ended; looks only by their time
+        const request = { ...target, headers: { ...headers, ...authorization }, isLook: signal === undefined };
+        await exchange(pool, request, following, signal);
+        if (following.isExpired) {
+          if (this.#targets.get(path) === target) this.#targets.delete(path);
+          // one asks again for all whose target has expired
+          await this.#asking.get(path);
+          target = this.#targets.get(path) ?? own;
+          mayExpire = false;
+          if (target === own) found = this.#ask(path);
+          continue;
+        }
+        if (following.location === undefined) return;
+        if (hops === REDIRECTS_MAX) throw new FetchError('PROTOCOL', `${path}: more than ${REDIRECTS_MAX} redirects`);
+        target = redirected(target, following.location, path);
+        mayExpire = false;
       }
-      if (following.location === undefined) {
-        if (target !== own && !isRemembered) this.#remember(path, target);
-        return;
-      }
-      if (hops === REDIRECTS_MAX) throw new FetchError('PROTOCOL', `${path}: more than ${REDIRECTS_MAX} redirects`);
-      target = redirected(target, following.location, path);
+    } finally {
+      found?.();
     }
+  }
+
+  /** From now on until what is returned is called, others wait for what is found. */
+  #ask(path: string): () => void {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#asking.set(path, promise);
+    return () => {
+      if (this.#asking.get(path) === promise) this.#asking.delete(path);
+      resolve();
+    };
   }
 
   #remember(path: string, target: Target): void {
@@ -206,20 +229,24 @@ class Following implements AnswerSink {
   readonly #sink: AnswerSink;
   readonly #counters: TransportCounters;
   readonly #mayExpire: boolean;
+  readonly #onAnswer: (status: number) => void;
   #bytes = 0;
   location: string | undefined;
   isExpired = false;
 
-  constructor(sink: AnswerSink, counters: TransportCounters, mayExpire: boolean) {
+  constructor(sink: AnswerSink, counters: TransportCounters, mayExpire: boolean, onAnswer: (status: number) => void) {
     this.#sink = sink;
     this.#counters = counters;
     this.#mayExpire = mayExpire;
+    this.#onAnswer = onAnswer;
   }
 
   onHeaders(status: number, headers: AnswerHeaders): void {
     if (REDIRECTS.includes(status)) this.location = headerOf(headers, 'location');
     this.isExpired = this.#mayExpire && EXPIRED.includes(status);
-    if (this.location === undefined && !this.isExpired) this.#sink.onHeaders(status, headers);
+    if (this.location !== undefined || this.isExpired) return;
+    this.#onAnswer(status);
+    this.#sink.onHeaders(status, headers);
   }
 
   onBytes(bytes: Uint8Array): boolean {

@@ -38,3 +38,6 @@ export const VERSIONS_KEPT_MAX = 100_000;
 
 /** Times that one request is sent again because credentials, region or version id were not right. */
 export const RECOVERIES_MAX = 4;
+
+/** Stall times within which a look at a file, or a page of a listing, has come whole: it is small, and may be dripped. */
+export const LOOK_STALLS = 3;

@@ -5,6 +5,7 @@
  */
 import type { S3Client } from '@aws-sdk/client-s3';
 import { FetchError } from '../errors.ts';
+import type { Tell } from '../transport/events.ts';
 import type { TransportCounters } from '../transport/transport.ts';
 import type { AnswerHeaders } from './answer.ts';
 import { connectionError } from './connection-errors.ts';
@@ -22,6 +23,7 @@ export interface S3BucketOptions {
   readonly isRequesterPays: boolean;
   readonly pool: Pool;
   readonly counters: TransportCounters;
+  readonly tell?: Tell | undefined;
 }
 
 export interface ListedObject {
@@ -217,6 +219,9 @@ export class S3Bucket {
     }
     this.#epoch++;
     this.#isRenewed = true;
+    const { counters, tell } = this.#options;
+    counters.renewals++;
+    tell?.({ kind: 'credentials-renewed', renewals: counters.renewals });
   }
 
   #get(): Promise<Ready> {
@@ -265,6 +270,7 @@ export class S3Bucket {
           pool,
           {
             method: request.method,
+            isLook: true,
             origin: `${request.protocol}//${host}`,
             path: request.path + (query === '' ? '' : `?${query}`),
             headers: request.headers,

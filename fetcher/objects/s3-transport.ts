@@ -144,7 +144,7 @@ export class S3Transport implements Transport {
       const request = await bucket.sign(path, versionId, signed);
       const accepting = new Accepting(sink, counters);
       counters.requests++;
-      await exchange(pool, request, accepting, signal);
+      await exchange(pool, etag === undefined ? { ...request, isLook: true } : request, accepting, signal);
       if (accepting.refused === undefined) {
         bucket.succeeded();
         this.#learn(accepting.headers, path);

@@ -3,12 +3,15 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FetchError, type FetchErrorCode } from '../errors.ts';
+import { ConcurrencyControl, concurrencyBounds } from '../transport/concurrency.ts';
+import { LatencyWindow } from '../transport/latency-window.ts';
 import { openTransport } from '../transport/open-transport.ts';
+import { ProgressLimit } from '../transport/progress-limit.ts';
 import { type FileVersion, newTransportCounters, type ReadOptions, type Transport } from '../transport/transport.ts';
 import { withFaults } from '../transport/with-faults.ts';
 import { withLimit } from '../transport/with-limit.ts';
 import { withRetry } from '../transport/with-retry.ts';
-import { withStallTimer } from '../transport/with-stall-timer.ts';
+import { type StallRules, withStallTimer } from '../transport/with-stall-timer.ts';
 import { makeFolder } from './transport-fixtures.ts';
 
 const FILE: FileVersion = { path: 'f', length: 1000, etag: 'e', modifiedMs: 0 };
@@ -75,7 +78,7 @@ test('attempts count since the last progress', async () => {
     if (calls <= 10) onArrived?.(1);
     throw lost();
   });
-  const transport = withRetry(failing, newTransportCounters(), { ...NOW, attempts: 3 });
+  const transport = withRetry(failing, newTransportCounters(), { ...NOW, attempts: 3, progressBytes: 1 });
   await assert.rejects(transport.read(FILE, 0, new Uint8Array(100)), hasCode('LOST', /gave up after 3 attempts/));
   assert.equal(calls, 12);
 });
@@ -159,15 +162,15 @@ test('a source that is away is tried for as long as patience lasts, by all reads
   });
   let told = 0;
   const rules = { baseMs: 5, capMs: 20, budget: 100, random: () => 0.999, onRetry: () => told++ };
-  const transport = withRetry(away, newTransportCounters(), { ...rules, patienceMs: 400 });
+  const transport = withRetry(away, newTransportCounters(), { ...rules, patienceMs: 1500 });
   const began = performance.now();
   const read = (): Promise<void> => transport.read(FILE, 0, new Uint8Array(1));
   const results = await Promise.allSettled(Array.from({ length: 50 }, read));
-  assert.ok(performance.now() - began >= 390, 'not given up before');
+  assert.ok(performance.now() - began >= 1490, 'not given up before');
   for (const result of results) {
-    assert.ok(result.status === 'rejected' && hasCode('REFUSED', /gave up after \d{2} attempts/)(result.reason));
+    assert.ok(result.status === 'rejected' && hasCode('REFUSED', /gave up after \d+ attempts/)(result.reason));
   }
-  assert.ok(calls >= 50 * 15, 'more than the attempts and the budget would give a single read');
+  assert.ok(calls > 50 * 6, 'more than the attempts and the budget would give a single read');
   assert.equal(told, calls - 50);
   // what else fails is not waited for
   let stalls = 0;
@@ -207,9 +210,15 @@ const ticking = (everyMs: number, ticks: number): Transport =>
     }
   });
 
+const stallAfter = (milliseconds: number): StallRules => ({
+  limit: new ProgressLimit(new LatencyWindow(), milliseconds),
+  isApart: false,
+  paceBytesPerSecond: 0,
+});
+
 test('slow is not stalled, silent is', async () => {
-  await withStallTimer(ticking(100, 15), 1000).read(FILE, 0, new Uint8Array(100));
-  const silent = withStallTimer(ticking(400, 1), 50);
+  await withStallTimer(ticking(100, 15), stallAfter(1000)).read(FILE, 0, new Uint8Array(100));
+  const silent = withStallTimer(ticking(400, 1), stallAfter(50));
   await assert.rejects(silent.read(FILE, 0, new Uint8Array(100)), (error) => {
     assert.ok(hasCode('STALLED')(error));
     return (error as FetchError).retryable;
@@ -224,7 +233,7 @@ test('slow is not stalled, silent is', async () => {
 test('a read that waits behind others does not stall while those move', async () => {
   let calls = 0;
   const inner = source(async (...read) => ticking(calls++ === 0 ? 60 : 1200, calls === 1 ? 20 : 1).read(FILE, ...read));
-  const transport = withStallTimer(inner, 1000);
+  const transport = withStallTimer(inner, stallAfter(1000));
   await Promise.all([transport.read(FILE, 0, new Uint8Array(20)), transport.read(FILE, 0, new Uint8Array(20))]);
 });
 
@@ -237,7 +246,7 @@ test('no more reads under way than the limit; those that wait can be cancelled',
       await sleep(5);
       under--;
     }),
-    3,
+    new ConcurrencyControl(concurrencyBounds(3, true)),
   );
   const read = (signal?: AbortSignal): Promise<void> =>
     transport.read(FILE, 0, new Uint8Array(1), signal === undefined ? {} : { signal });

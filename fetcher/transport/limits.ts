@@ -3,6 +3,9 @@
 /** Port of a storage server when the URL names none. */
 export const DEFAULT_PORT = 7400;
 
+/** Characters of a token: with what stands in front of it, it fits into a hello. */
+export const TOKEN_CHARACTERS_MAX = 2048;
+
 /** Work requests of one queue pair that may be posted and not completed. */
 export const QUEUE_DEPTH = 128;
 
@@ -21,14 +24,71 @@ export const WINDOW_BYTES = 8 * 1024 * 1024;
 /** Queue pairs per source. */
 export const CONNECTIONS = 1;
 
-/** Reads of one source that may be under way. */
+/** Reads of one source that may be under way: at the beginning, and all the time where the source does not adapt it. */
 export const CONCURRENCY = 32;
+
+/**
+ * Where it does (HTTP, S3): at least, when the server is busy; at least, when it is only slow, which may be the network
+ * alone and costs time; at most, which is what one client should want of a server.
+ */
+export const CONCURRENCY_MIN = 1;
+export const CONCURRENCY_SLOW_MIN = 8;
+export const CONCURRENCY_MAX = 64;
+
+/** What is left of the reads under way when the server is busy or silent, and when it has become slow. */
+export const CONCURRENCY_BUSY_FACTOR = 0.5;
+export const CONCURRENCY_SLOW_FACTOR = 0.9;
+
+/**
+ * Reads have become slow when their first bytes take this many times what they took at best, and these milliseconds more:
+ * reads that share a link always take somewhat longer together.
+ */
+export const SLOW_FACTOR = 4;
+export const SLOW_MS = 20;
+
+/** What the best of earlier times grows by with each round of reads, so that another network is accepted as it is. */
+export const BEST_GROWTH = 1.02;
+
+/** Latencies of one source that are remembered: a few rounds of reads. */
+export const LATENCIES_KEPT = 128;
+
+/** Latencies before which nothing is concluded from them. */
+export const LATENCIES_MIN = 16;
 
 /** Time to connect, shake hands, milliseconds. */
 export const CONNECT_MS = 5_000;
 
 /** Time without any progress after which a source counts as stalled, milliseconds. */
 export const STALL_MS = 10_000;
+
+/**
+ * The same once latencies are known: so many times what this part of the reads took to their first byte at most, and no
+ * less than the floor: disks that wake up, or a server that collects its garbage, are no stall.
+ */
+export const STALL_FACTOR = 8;
+export const STALL_QUANTILE = 0.99;
+export const STALL_FLOOR_MS = 2_000;
+
+/**
+ * Bytes a second, over the longest time without progress, that are none. Reads that are this slow because many share a
+ * line are tried again, fewer at a time.
+ */
+export const PACE_BYTES_PER_SECOND = 1024;
+
+/** A timer that is this late says that the process was kept from running, and from its sockets; milliseconds. */
+export const LATE_TIMER_MS = 100;
+
+/** A read is asked for again when it takes longer than this part of the reads to its next byte, and no less than that. */
+export const HEDGE_QUANTILE = 0.95;
+export const HEDGE_FLOOR_MS = 10;
+
+/** Second requests for each read, and how many of them may be saved up for bad moments: a twentieth more requests. */
+export const HEDGE_SHARE = 0.05;
+export const HEDGE_BURST = 8;
+
+/** Second requests of a source under way: each has memory beside the budget, of these bytes at most. */
+export const HEDGES_MAX = 4;
+export const HEDGE_BYTES_MAX = 4 * 1024 * 1024;
 
 /** How long a cancelled read waits for bytes that are about to land, before its connection is cut, milliseconds. */
 export const CANCEL_GRACE_MS = 1_000;
@@ -38,6 +98,12 @@ export const CLOSE_GRACE_MS = 1_000;
 
 /** Attempts of one read without progress in between; a source that is away is tried for `STALL_MS` in any case. */
 export const RETRY_ATTEMPTS = 6;
+
+/**
+ * Bytes between two failures of a read that count as progress, where not all that was missing came: more than a source
+ * that drips brings before it counts as stalled, so that it is not tried for ever.
+ */
+export const PROGRESS_BYTES_MIN = 32 * 1024;
 
 /**
  * First and largest backoff, milliseconds; the wait is a random part of it (full jitter). A server that is back after a

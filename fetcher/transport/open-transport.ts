@@ -2,7 +2,7 @@
  * From a URL to a transport with everything that belongs to it: the source itself, stall timer, bound on concurrency,
  * retries, a disk cache. The path within the source comes back as the user wrote it (percent sequences decoded), globs and all.
  *
- *     rdma://host[:port]/path     file:///path     http[s]://host[:port]/path[?query]     s3://bucket/path
+ *     rdma[s]://host[:port]/path     file:///path     http[s]://host[:port]/path[?query]     s3://bucket/path
  *
  * Behind the name of a packed region `!/` leads into it: file:///path/lake.qanat!/path.
  */
@@ -13,12 +13,16 @@ import type { DiskCache } from '../disk-cache/disk-cache.ts';
 import { FetchError } from '../errors.ts';
 import { openHttpSource } from '../objects/open-http.ts';
 import { openS3Source, type S3Options } from '../objects/open-s3.ts';
+import { ConcurrencyControl, concurrencyBounds } from './concurrency.ts';
+import type { CredentialOptions } from './credentials.ts';
+import type { Tell } from './events.ts';
 import { FileTransport, type OnSkipped } from './file-transport.ts';
+import { LatencyWindow } from './latency-window.ts';
 import {
-  CONCURRENCY,
   CONNECT_MS,
   CONNECTIONS,
   DEFAULT_PORT,
+  HEDGES_MAX,
   OUTSTANDING_MAX,
   QUEUE_DEPTH,
   READ_BYTES_MAX,
@@ -26,6 +30,7 @@ import {
   WINDOW_BYTES,
 } from './limits.ts';
 import { asFetchError, isGone } from './local-errors.ts';
+import { ProgressLimit } from './progress-limit.ts';
 import { QueuePairTransport } from './queue-pair-transport.ts';
 import {
   newTransportActivity,
@@ -36,12 +41,14 @@ import {
 } from './transport.ts';
 import { type OnTransport, VerbsChoice, type VerbsOptions } from './verbs-choice.ts';
 import { withDiskCache } from './with-disk-cache.ts';
+import { hedgeRules, withHedge } from './with-hedge.ts';
 import { withLimit } from './with-limit.ts';
 import { withPackedRegion } from './with-packed-region.ts';
 import { type RetryPolicy, withRetry } from './with-retry.ts';
+import { withSharedLooks } from './with-shared-looks.ts';
 import { withStallTimer } from './with-stall-timer.ts';
 
-export interface OpenTransportOptions {
+export interface OpenTransportOptions extends CredentialOptions {
   /** Reads under way at a time. */
   readonly concurrency?: number;
   /** Queue pairs to one server at most. */
@@ -63,12 +70,12 @@ export interface OpenTransportOptions {
   /** Told, once each, how READs of a storage server go: over which device, or why over TCP. */
   readonly onTransport?: OnTransport;
   readonly retry?: Partial<RetryPolicy>;
+  /** Late reads are asked for a second time, under a budget (with-hedge.ts). Off by default; never for local files. */
+  readonly hedge?: boolean;
+  /** Told of what happens to reads besides bytes: retries, hedges, renewals, connections, changes of concurrency. */
+  readonly onEvent?: Tell;
   /** Told when a server's new generation has taken the place of an earlier one: what is listed from then on is it. */
   readonly onGeneration?: (generation: string) => void;
-  /** File with a bearer token for an HTTP server; it is never sent to another one that this redirects to. */
-  readonly tokenFile?: string;
-  /** File with certificate authorities to accept besides those of Node, PEM. */
-  readonly caFile?: string;
   /** How buckets of S3 are reached. */
   readonly s3?: S3Options;
   /** Told, once each, of files of an HTTP server that nothing pins, so that changes may go unnoticed. */
@@ -99,15 +106,44 @@ export async function openTransport(url: string, options: OpenTransportOptions =
   const activity = newTransportActivity();
   const { outside, inside } = splitPacked(url);
   const { source, path, identity } = await openSource(outside, options, counters, activity);
-  const stalls = withStallTimer(options.wrap?.(source) ?? source, 2 * (options.stallMs ?? STALL_MS));
-  const limited = withLimit(stalls, options.concurrency ?? CONCURRENCY, activity);
-  const retried = withRetry(limited, counters, retryPolicy(options));
+  const limited = withRules(options.wrap?.(source) ?? source, kindOf(url), options, counters, activity);
+  const retried = withSharedLooks(withRetry(limited, counters, retryPolicy(options), options.onEvent));
   const packed = inside === undefined ? undefined : withPackedRegion(retried, path, counters);
   const { diskCache } = options;
   const opened = { path: inside === undefined ? path : decodePath(inside, url), counters, activity };
   if (diskCache === undefined) return { ...opened, transport: packed ?? retried };
   const name = packed === undefined ? identity : `packed+${identity}/${path}`;
   return { ...opened, transport: withDiskCache(packed ?? retried, diskCache, name, counters), diskCache };
+}
+
+/** How reads of a source go: each over a connection of its own, all over few that have rules of their own, or by no network. */
+type SourceKind = 'apart' | 'shared' | 'local';
+
+function kindOf(url: string): SourceKind {
+  if (/^file:/i.test(url)) return 'local';
+  return /^rdma:/i.test(url) ? 'shared' : 'apart';
+}
+
+/** Puts what all sources have around one: the progress timer, second requests, a bound on reads under way. */
+function withRules(
+  source: Transport,
+  kind: SourceKind,
+  { stallMs = STALL_MS, concurrency, hedge = false, onEvent: tell = () => {} }: OpenTransportOptions,
+  counters: TransportCounters,
+  activity: TransportActivity,
+): Transport {
+  const latencies = new LatencyWindow();
+  const limit = new ProgressLimit(latencies, 2 * stallMs);
+  activity.progressLimitMs = () => limit.milliseconds;
+  const timed = withStallTimer(source, { limit, isApart: kind === 'apart', tell });
+  const hedged = hedge && kind !== 'local' ? withHedge(timed, hedgeRules(latencies), counters, tell) : timed;
+  const bounds = concurrencyBounds(concurrency, kind !== 'apart');
+  const control = new ConcurrencyControl(bounds, (from, to, why) => {
+    if (to > from) counters.concurrencyRaised++;
+    else counters.concurrencyLowered++;
+    tell({ kind: 'concurrency', from, to, why });
+  });
+  return withLimit(hedged, control, activity);
 }
 
 /** A packed file of an HTTP server may have a query behind it, as any file there. */
@@ -128,33 +164,36 @@ async function openSource(
   counters: TransportCounters,
   activity: TransportActivity,
 ): Promise<{ source: Transport; path: string; identity: string }> {
-  if (url.startsWith('rdma://')) {
-    const { host, port, path } = parseServerUrl(url);
-    const source = new QueuePairTransport({ host, port, counters, activity, ...queuePairOptions(options) });
-    return { source, path, identity: `rdma://${host.toLowerCase()}:${port}` };
+  if (/^rdmas?:/.test(url)) {
+    const { host, port, path, secure } = parseServerUrl(url);
+    const source = new QueuePairTransport({ host, port, secure, counters, activity, ...queuePairOptions(options) });
+    return { source, path, identity: `rdma${secure ? 's' : ''}://${host.toLowerCase()}:${port}` };
   }
   if (url.startsWith('file://')) {
     const { root, path } = await splitLocalPath(parseFileUrl(url));
     const identity = `file://${root === '/' ? '' : root}`;
     return { source: new FileTransport(root, counters, options.onSkipped), path, identity };
   }
+  const pool = { ...poolOptions(options), counters, tell: options.onEvent };
   if (/^https?:\/\//i.test(url)) {
-    const { tokenFile, onUnpinned } = options;
-    return openHttpSource(url, { ...poolOptions(options), tokenFile, onUnpinned, counters });
+    const { onUnpinned } = options;
+    return openHttpSource(url, { ...pool, onUnpinned });
   }
-  if (/^s3:\/\//i.test(url)) return openS3Source(url, { ...poolOptions(options), s3: options.s3, counters });
+  if (/^s3:\/\//i.test(url)) return openS3Source(url, { ...pool, s3: options.s3 });
   throw new FetchError(
     'BAD_URL',
     `${url}: expected rdma://host:port/path, s3://bucket/path, https://host/path or file:///path`,
   );
 }
 
-function poolOptions({ concurrency, connectMs, stallMs, caFile }: OpenTransportOptions) {
+function poolOptions(options: OpenTransportOptions) {
+  const { concurrency, connectMs, stallMs } = options;
   return {
-    connections: concurrency ?? CONCURRENCY,
+    // as many as there may be reads, so that none waits for another's; they are made when they are needed
+    connections: concurrencyBounds(concurrency).most + HEDGES_MAX,
     connectMs: connectMs ?? stallMs ?? CONNECT_MS,
     stallMs: stallMs ?? STALL_MS,
-    caFile,
+    credentials: options,
   };
 }
 
@@ -168,21 +207,23 @@ function queuePairOptions(options: OpenTransportOptions) {
     outstandingMax: options.outstandingMax ?? OUTSTANDING_MAX,
     readBytesMax: options.readBytesMax ?? READ_BYTES_MAX,
     windowBytes: options.windowBytes ?? WINDOW_BYTES,
+    credentials: options,
     rdmaChoice: new VerbsChoice(options.rdma ?? {}, options.checksum ?? false, options.onTransport),
     ...(options.onGeneration === undefined ? {} : { onGeneration: options.onGeneration }),
+    ...(options.onEvent === undefined ? {} : { tell: options.onEvent }),
   };
 }
 
 const SERVER_URL =
-  /^rdma:\/\/(?:\[(?<v6>[0-9a-fA-F:.]+)\]|(?<host>[^/:@[\]\s]+))(?::(?<port>\d{1,5}))?(?:\/(?<path>.*))?$/s;
+  /^rdma(?<s>s?):\/\/(?:\[(?<v6>[0-9a-fA-F:.]+)\]|(?<host>[^/:@[\]\s]+))(?::(?<port>\d{1,5}))?(?:\/(?<path>.*))?$/s;
 
 // Not `new URL`: it would read "?" of a glob as a query and fold "..".
-function parseServerUrl(url: string): { host: string; port: number; path: string } {
+function parseServerUrl(url: string): { host: string; port: number; path: string; secure: boolean } {
   const parts = SERVER_URL.exec(url)?.groups;
   if (parts === undefined) throw new FetchError('BAD_URL', `${url}: expected rdma://host:port/path`);
   const port = Number(parts.port ?? DEFAULT_PORT);
   if (port < 1 || port > 65535) throw new FetchError('BAD_URL', `${url}: no port ${port}`);
-  return { host: (parts.v6 ?? parts.host)!, port, path: decodePath(parts.path ?? '', url) };
+  return { host: (parts.v6 ?? parts.host)!, port, path: decodePath(parts.path ?? '', url), secure: parts.s === 's' };
 }
 
 function parseFileUrl(url: string): string {

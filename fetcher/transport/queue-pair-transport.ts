@@ -6,6 +6,7 @@
  */
 import { isProtocolError, regionAddress } from '../../storage-server/protocol/index.ts';
 import { FetchError } from '../errors.ts';
+import type { Tell } from './events.ts';
 import { CANCEL_GRACE_MS, CLOSE_GRACE_MS } from './limits.ts';
 import type { ConnectOptions } from './queue-pair-connection.ts';
 import { type LinkHost, QueuePairLink, type RemoteRegion } from './queue-pair-link.ts';
@@ -22,6 +23,8 @@ export interface QueuePairTransportOptions extends ConnectOptions {
   readonly counters: TransportCounters;
   readonly activity: TransportActivity;
   readonly onGeneration?: (generation: string) => void;
+  /** Told of connections that are made. */
+  readonly tell?: Tell;
   /** READs over RDMA; over TCP without. */
   readonly rdmaChoice?: VerbsChoice | undefined;
 }
@@ -167,6 +170,10 @@ export class QueuePairTransport implements Transport, LinkHost {
     const link = await QueuePairLink.open(this, options);
     this.#attempt = undefined;
     this.#connected = true;
+    const { counters } = this;
+    counters.connections++;
+    const { host, port, tell } = this.#options;
+    tell?.({ kind: 'connected', origin: `rdma://${host}:${port}`, connections: counters.connections, reused: 0 });
     if (!link.alive) return link;
     this.#links.add(link);
     // The server has moved on: what the others serve is over.

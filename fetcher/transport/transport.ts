@@ -9,6 +9,7 @@
  * retry resumes at the last n, it never goes back). After a rejection the content of `into` is undefined and must not be used. Until the
  * promise settles nobody else writes to `into`.
  */
+import type { FetchErrorCode } from '../errors.ts';
 import type { QueuePairState } from './requester.ts';
 
 export interface FileVersion {
@@ -53,17 +54,35 @@ export interface TransportCounters {
   /** Bytes of reads that came from a disk cache and not over the wire. */
   bytesCached: number;
   retries: number;
+  /** Of these, reads that went on behind bytes that had come. */
+  resumes: number;
+  /** Attempts that there would have been, had the source not used up its budget. */
+  retriesDenied: number;
+  /** Attempts that failed, tried again or not, by what was wrong. Reads that were cancelled are none. */
+  readonly failures: Map<FetchErrorCode, number>;
+  /** Reads that were asked for a second time, those where that was first, and bytes that came twice for them. */
+  hedges: number;
+  hedgesWon: number;
+  bytesHedged: number;
+  /** Times that credentials were renewed. */
+  renewals: number;
+  /** Connections made, and requests to web servers and stores over ones that were there. */
+  connections: number;
+  requestsReusing: number;
+  /** Changes of how many reads may be under way. */
+  concurrencyRaised: number;
+  concurrencyLowered: number;
   reconnects: number;
   /** Generations of the source that took the place of an earlier one. */
   generations: number;
 }
 
-/** A source's device for RDMA, which it may share with others. */
+/** What a source has of RDMA. */
 export interface QueuePairRdma {
-  readonly device: string;
-  readonly gid: string;
-  /** Of the device, for all its sources. */
-  readonly registeredBytes: number;
+  /** The device, which it may share with others, and what is registered with it for all of them. */
+  readonly device: { readonly device: string; readonly gid: string; readonly registeredBytes: number } | undefined;
+  /** READs that the device has to complete. */
+  readonly readsOut: number;
   /** READs of the device by the status that they completed with: one that is posted may take several. */
   readonly completions: ReadonlyMap<number, number>;
 }
@@ -74,11 +93,15 @@ export interface TransportActivity {
   readsWaiting: number;
   /** Reads that have begun. */
   readsActive: number;
+  /** Reads that may be under way. */
+  concurrency: number;
+  /** Time without progress after which a read counts as stalled, milliseconds. */
+  progressLimitMs(): number;
   /** READs over queue pairs by the status that they completed with, since the source was opened. */
   readonly completions: Map<number, number>;
   /** The state of each of its queue pairs. */
   queuePairs(): readonly QueuePairState[];
-  /** What it has of RDMA; undefined when it does not read through a device. */
+  /** What it has of RDMA; undefined for sources that are no queue pairs. */
   rdma(): QueuePairRdma | undefined;
   /** The generation that a server spoke of last; undefined before, and for sources without. */
   generation: string | undefined;
@@ -88,6 +111,8 @@ export function newTransportActivity(): TransportActivity {
   return {
     readsWaiting: 0,
     readsActive: 0,
+    concurrency: 0,
+    progressLimitMs: () => 0,
     completions: new Map(),
     queuePairs: () => [],
     rdma: () => undefined,
@@ -103,6 +128,17 @@ export function newTransportCounters(): TransportCounters {
     bytesDiscarded: 0,
     bytesCached: 0,
     retries: 0,
+    resumes: 0,
+    retriesDenied: 0,
+    failures: new Map(),
+    hedges: 0,
+    hedgesWon: 0,
+    bytesHedged: 0,
+    renewals: 0,
+    connections: 0,
+    requestsReusing: 0,
+    concurrencyRaised: 0,
+    concurrencyLowered: 0,
     reconnects: 0,
     generations: 0,
   };

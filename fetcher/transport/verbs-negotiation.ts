@@ -16,7 +16,7 @@ import {
 import { VerbsError, type VerbsQueuePair } from '../../storage-server/verbs/index.ts';
 import type { RequesterHost } from './requester.ts';
 import type { VerbsClient } from './verbs-client.ts';
-import { VerbsPair } from './verbs-pair.ts';
+import { type VerbsCounts, VerbsPair } from './verbs-pair.ts';
 
 /** That a connection is to have a queue pair over RDMA if it can. */
 export interface VerbsWish {
@@ -26,8 +26,8 @@ export interface VerbsWish {
   /** Without it the connection is of no use. */
   readonly required: boolean;
   readonly busyPoll: boolean;
-  /** Completions that devices gave, by status, over all connections. */
-  readonly completions: Map<number, number>;
+  /** Of all connections. */
+  readonly counts: VerbsCounts;
   /** READs go over RDMA, or over the connection because of `reason`. */
   onOutcome(reason: string | undefined): void;
 }
@@ -95,7 +95,7 @@ export class VerbsNegotiation {
   }
 
   #connect(native: VerbsQueuePair, { endpoint, region }: VerbsAccepted): void {
-    const { client, busyPoll, completions } = this.#wish;
+    const { client, busyPoll, counts } = this.#wish;
     const { queueDepth, readBytesMax } = this.#welcome!;
     try {
       native.connect(endpoint);
@@ -109,7 +109,7 @@ export class VerbsNegotiation {
         busyPoll,
         stallMs: this.#stallMs,
       };
-      this.#pair = new VerbsPair(options, this.#requesterHost, completions);
+      this.#pair = new VerbsPair(options, this.#requesterHost, counts);
     } catch (error) {
       this.#giveUp(error);
       return;

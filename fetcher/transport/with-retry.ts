@@ -8,8 +8,10 @@
  * stormed.
  */
 import { FetchError } from '../errors.ts';
+import type { Tell } from './events.ts';
 import {
   IMMEDIATE_RETRIES_MAX,
+  PROGRESS_BYTES_MIN,
   RETRY_AFTER_MAX_MS,
   RETRY_ATTEMPTS,
   RETRY_BASE_MS,
@@ -28,6 +30,8 @@ export interface RetryPolicy {
   readonly patienceMs: number;
   /** Retries in a row over all reads. */
   readonly budget: number;
+  /** Bytes of a read between two failures that count as progress, where not all that was missing came. */
+  readonly progressBytes: number;
   /** A number in [0, 1): tests make it predictable. */
   readonly random: () => number;
   /** Told of every failure that is tried again. */
@@ -40,6 +44,7 @@ const DEFAULT_POLICY: RetryPolicy = {
   capMs: RETRY_CAP_MS,
   patienceMs: STALL_MS,
   budget: RETRY_BUDGET,
+  progressBytes: PROGRESS_BYTES_MIN,
   random: Math.random,
   onRetry: () => {},
 };
@@ -53,7 +58,12 @@ interface Failures {
 }
 
 /** Wraps a transport so that retryable failures are tried again. */
-export function withRetry(inner: Transport, counters: TransportCounters, policy: Partial<RetryPolicy> = {}): Transport {
+export function withRetry(
+  inner: Transport,
+  counters: TransportCounters,
+  policy: Partial<RetryPolicy> = {},
+  tell: Tell = () => {},
+): Transport {
   const rules = { ...DEFAULT_POLICY, ...(policy.attempts === undefined ? {} : { patienceMs: 0 }), ...policy };
   const closing = new AbortController();
   let tokens = rules.budget;
@@ -62,10 +72,12 @@ export function withRetry(inner: Transport, counters: TransportCounters, policy:
 
   /** Waits before the next attempt, or throws the error if there is to be none. */
   async function backOff(error: unknown, failures: Failures, signal: AbortSignal | undefined): Promise<void> {
-    if (!(error instanceof FetchError) || !error.retryable || closing.signal.aborted) throw error;
+    if (!(error instanceof FetchError)) throw error;
+    const { code } = error;
+    if (code !== 'CANCELLED' && code !== 'CLOSED') counters.failures.set(code, (counters.failures.get(code) ?? 0) + 1);
+    if (!error.retryable || closing.signal.aborted) throw error;
     if (error.immediate && ++failures.immediate <= IMMEDIATE_RETRIES_MAX) {
-      counters.retries++;
-      rules.onRetry(error);
+      again(error, failures.immediate);
       return;
     }
     if (++failures.count === 1) failures.sinceMs = performance.now();
@@ -76,16 +88,25 @@ export function withRetry(inner: Transport, counters: TransportCounters, policy:
       throw given(error, `gave up after ${failures.count} attempts in ${seconds} s`);
     }
     const joins = error.code === 'REFUSED' && away?.waiting !== undefined;
-    if (!joins && tokens < 1) throw given(error, 'the retry budget is used up');
+    if (!joins && tokens < 1) {
+      counters.retriesDenied++;
+      tell({ kind: 'retry-denied', code, reason: error.reason });
+      throw given(error, 'the retry budget is used up');
+    }
     if (!joins) tokens--;
-    counters.retries++;
-    rules.onRetry(error);
+    again(error, failures.count);
     // the last attempt of those that patience allows is made at its end
     const mostMs = failures.count >= rules.attempts ? leftMs : Number.POSITIVE_INFINITY;
     if (error.code === 'REFUSED') await waitTogether(mostMs, signal);
     else await wait(Math.min(mostMs, jitter(failures.count) + Math.min(error.busyMs ?? 0, RETRY_AFTER_MAX_MS)), signal);
     if (signal?.aborted) throw new FetchError('CANCELLED', 'cancelled while waiting to try again', { cause: error });
     if (closing.signal.aborted) throw new FetchError('CLOSED', 'the transport is closed');
+  }
+
+  function again(error: FetchError, attempt: number): void {
+    counters.retries++;
+    rules.onRetry(error);
+    tell({ kind: 'retry', code: error.code, reason: error.reason, attempt });
   }
 
   function jitter(failures: number): number {
@@ -115,12 +136,18 @@ export function withRetry(inner: Transport, counters: TransportCounters, policy:
 
   async function read(file: FileVersion, start: number, into: Uint8Array, options: ReadOptions = {}): Promise<void> {
     let arrived = 0;
+    let isRetry = false;
     const failures: Failures = { count: 0, immediate: 0, sinceMs: 0 };
     for (;;) {
       // All bytes may have come without the word that they are good: the last one is read again for it.
       const from = Math.min(arrived, Math.max(0, into.byteLength - 1));
       let twice = arrived - from;
       const before = arrived;
+      if (isRetry && from > 0) {
+        counters.resumes++;
+        tell({ kind: 'resume', path: file.path, behindBytes: from });
+      }
+      isRetry = true;
       try {
         await inner.read(file, start + from, into.subarray(from), {
           ...(options.signal === undefined ? {} : { signal: options.signal }),
@@ -137,7 +164,8 @@ export function withRetry(inner: Transport, counters: TransportCounters, policy:
         away = undefined;
         return;
       } catch (error) {
-        if (arrived > before) failures.count = failures.immediate = 0;
+        const progress = Math.min(rules.progressBytes, into.byteLength - before);
+        if (arrived > before && arrived - before >= progress) failures.count = failures.immediate = 0;
         await backOff(error, failures, options.signal);
       }
     }

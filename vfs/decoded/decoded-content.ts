@@ -13,6 +13,7 @@ import type { ChunkStore } from './chunk-store.ts';
 import { DecodedChunk } from './decoded-chunk.ts';
 import { type DecodedLayout, PAGE_BYTES, planDecodedFile, type Section } from './layout.ts';
 import { plainChunkSpec } from './plain-chunk-spec.ts';
+import { RecentColumns } from './recent-columns.ts';
 
 const ZEROS = new Uint8Array(PAGE_BYTES);
 
@@ -37,6 +38,7 @@ interface Loaded {
   readonly layout: DecodedLayout | undefined;
   readonly stored: StoredFile;
   readonly chunks: Map<Section, DecodedChunk>;
+  readonly recent: RecentColumns;
 }
 
 export class DecodedContent implements FileContent {
@@ -127,7 +129,13 @@ export class DecodedContent implements FileContent {
       throw error;
     });
     const layout = found && planDecodedFile(found.metadata, found.thrift, { chunkBytesMax });
-    return { metadata: found?.metadata, layout, stored: await stored(), chunks: new Map() };
+    return {
+      metadata: found?.metadata,
+      layout,
+      stored: await stored(),
+      chunks: new Map(),
+      recent: new RecentColumns(),
+    };
   }
 
   #read(loaded: Loaded, offset: number, length: number, signal: RequestSignal, done: ReadDone): void {
@@ -229,14 +237,19 @@ export class DecodedContent implements FileContent {
     return chunk;
   }
 
+  /** The same columns of the next row groups. They lie near each other, so that one request brings many of them. */
   #fetchAhead(loaded: Loaded, { group, column }: { group: number; column: number }): void {
+    const columns = loaded.recent.note(group, column);
     const end = Math.min(loaded.metadata!.rowGroups.length, group + this.#options.depth());
-    const next: DecodedChunk[] = [];
+    const absent: DecodedChunk[] = [];
     for (let other = group + 1; other < end; other++) {
-      const section = loaded.layout!.decoded.get(other)?.get(column);
-      if (section !== undefined) next.push(this.#chunk(loaded, section));
+      for (const one of columns) {
+        const section = loaded.layout!.decoded.get(other)?.get(one);
+        if (section === undefined) continue;
+        const chunk = this.#chunk(loaded, section);
+        if (chunk.isAbsent) absent.push(chunk);
+      }
     }
-    const absent = next.filter((chunk) => chunk.isAbsent);
     if (absent.length === 0) return;
     // the bytes at once, their decoding when decoders have time
     loaded.stored.prefetch(absent.flatMap((chunk) => unitsOfChunk(chunk.source)));

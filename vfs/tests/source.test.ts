@@ -7,6 +7,7 @@ import { parquetWriteBuffer } from 'hyparquet-writer';
 import { DecodeError } from '../../decode/index.ts';
 import type { FetchErrorCode, FileVersion, ReadOptions, Transport } from '../../fetcher/index.ts';
 import { FetchError } from '../../fetcher/index.ts';
+import { newTransportCounters } from '../../fetcher/transport/transport.ts';
 import type { Source } from '../source.ts';
 import { openSource } from '../source.ts';
 
@@ -47,16 +48,7 @@ class Files implements Transport {
 
 async function open(files: Files, text: string, path?: string): Promise<{ source: Source; urls: string[] }> {
   const urls: string[] = [];
-  const counters = {
-    requests: 0,
-    bytesOnWire: 0,
-    bytesCached: 0,
-    bytesDirectory: 0,
-    bytesDiscarded: 0,
-    retries: 0,
-    reconnects: 0,
-    generations: 0,
-  };
+  const counters = newTransportCounters();
   const source = await openSource(text, { workingFolder: '/' }, async (url) => {
     urls.push(url);
     const inner = decodeURIComponent(new URL(url).pathname).replace(/^\/|\/$/g, '');
