@@ -237,6 +237,9 @@ test('nothing tells of the machine it was written on', () => {
 });
 
 test('nothing generated is committed', () => {
-  const problems = tracked.filter((path) => /\.(wasm|parquet|tsbuildinfo|log)$|^(build|node_modules)\//.test(path));
+  // it takes an engine to make it, which users do not have
+  const needed = 'daemon/mount/warm-up.parquet';
+  const generated = /\.(wasm|parquet|tsbuildinfo|log)$|^(build|node_modules)\//;
+  const problems = tracked.filter((path) => generated.test(path) && path !== needed);
   none(problems, 'What can be made is made.');
 });

@@ -209,6 +209,8 @@ export class QueuePairConnection {
     } catch (error) {
       if (!isProtocolError(error)) throw error;
       if (this.#welcome === undefined) this.#endStranger(error.message);
+      // READs may not be posted yet: it is the setting up that fails.
+      else if (this.#settle !== undefined) this.#end(error.message, { code: 'PROTOCOL', retryable: false });
       else this.pair.fail(WC.BAD_RESP_ERR, error.message);
     }
     if (this.requester.state === 'ERR' || this.pair.state === 'ERR') this.#end('the queue pair failed');

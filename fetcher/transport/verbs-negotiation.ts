@@ -48,6 +48,7 @@ export class VerbsNegotiation {
   #pair: VerbsPair | undefined;
   /** The last place that the server told, until the generation that is there is told too. */
   #place: VerbsRegion | undefined;
+  #served: ServedGeneration | undefined;
   #settled = false;
 
   constructor(wish: VerbsWish, stallMs: number, host: NegotiationHost, requesterHost: RequesterHost) {
@@ -64,6 +65,7 @@ export class VerbsNegotiation {
   /** The server has welcomed the connection. */
   begin(welcome: Welcome): void {
     this.#welcome = welcome;
+    this.#served ??= welcome;
     const { client, reason } = this.#wish;
     if (client === undefined) {
       this.#settle(reason);
@@ -97,6 +99,11 @@ export class VerbsNegotiation {
   #connect(native: VerbsQueuePair, { endpoint, region }: VerbsAccepted): void {
     const { client, busyPoll, counts } = this.#wish;
     const { queueDepth, readBytesMax } = this.#welcome!;
+    const served = this.#served!;
+    if (!isPlaceOf(region, served)) {
+      this.#drop('the server has registered another generation than it serves');
+      return;
+    }
     try {
       native.connect(endpoint);
       const readsOutMax = Math.min(native.endpoint.readsMax, endpoint.readsMax);
@@ -115,20 +122,16 @@ export class VerbsNegotiation {
       return;
     }
     this.#native = undefined;
-    this.#place = region;
-    this.onGeneration(this.#welcome!);
+    this.#pair.serve(served.rkey, region);
     this.#settle(undefined);
   }
 
   /** The server serves this generation from now on. Where it can't be read over RDMA the pair fails. */
   onGeneration(served: ServedGeneration): void {
+    this.#served = served;
     if (this.#pair === undefined || this.#pair.state === 'ERR') return;
     const place = this.#place;
-    const isOfIt =
-      place !== undefined &&
-      Buffer.from(place.generation).equals(served.generation) &&
-      place.length === served.regionLength;
-    if (isOfIt) this.#pair.serve(served.rkey, place);
+    if (place !== undefined && isPlaceOf(place, served)) this.#pair.serve(served.rkey, place);
     else this.#pair.fail(WC.REM_ACCESS_ERR, 'the new generation can not be read by this queue pair', true);
   }
 
@@ -157,4 +160,8 @@ export class VerbsNegotiation {
     this.#wish.onOutcome(reason);
     this.#host.onOutcome(reason);
   }
+}
+
+function isPlaceOf({ generation, length }: VerbsRegion, served: ServedGeneration): boolean {
+  return Buffer.from(generation).equals(served.generation) && length === served.regionLength;
 }
