@@ -57,12 +57,9 @@ const TARGETS: Readonly<Record<string, readonly [direction: 'least' | 'most', va
   'duckdb.cold.wall.max': ['most', 1.25],
   'duckdb.strings.wall.max': ['most', 1.1],
   'socket.sequential': ['least', 0.6],
-<<<<<<< HEAD
   'mount.rss.overCap': ['most', 200],
-=======
   'objects.dominated': ['most', 0],
   'objects.time.max': ['most', 1],
->>>>>>> main
 };
 
 const USAGE = `usage: npm run bench -- <${Object.keys(BENCHMARKS).join('|')}|all> [--small] [--json] [--rows n] [--svg file]`;
