@@ -130,7 +130,8 @@ describe('the package, installed elsewhere', { timeout: 2 * INSTALL_MS }, () => 
     if (packed === undefined) return context.skip(missing);
     const paths = packed.files.map(({ path }) => path);
     context.diagnostic(`${packed.size} bytes packed, ${packed.unpackedSize} unpacked, ${paths.length} files`);
-    const expected = /^(LICENSE|README\.md|package\.json|daemon\/bin\/qanat\.mjs|dist\/.+\.(js|d\.ts|wasm|parquet|json|1))$/;
+    const expected =
+      /^(LICENSE|README\.md|package\.json|daemon\/bin\/qanat\.mjs|dist\/.+\.(js|d\.ts|wasm|parquet|json|1))$/;
     assert.deepEqual(
       paths.filter((path) => !expected.test(path) || /\/(tests|bench)\/|\.test\./.test(path)),
       [],
