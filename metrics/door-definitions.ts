@@ -40,6 +40,6 @@ export const DOOR_METRICS = {
   serveCertificateEnd: server.gauge(
     'qanat_serve_certificate_expiry_timestamp_seconds',
     'seconds',
-    'When the certificate that new connections get ends, since 1970; absent without TLS.',
+    'When the certificate that new connections get ends, since 1970; 0 without TLS.',
   ),
 };
