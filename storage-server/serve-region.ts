@@ -149,6 +149,7 @@ export async function serveRegion(options: ServeOptions): Promise<RunningServer>
             await server.close();
             throw error;
           });
+    const collectAccess = guard.counters.collector(certificates);
     const collectServer = serverCollector(server, regions, counters, verbs);
     watcher?.endLook(true);
     return {
@@ -159,6 +160,7 @@ export async function serveRegion(options: ServeOptions): Promise<RunningServer>
       collectMetrics(samples) {
         collectServer(samples);
         door.counters.collect(samples);
+        collectAccess(samples);
       },
       s3: s3?.place,
       reloadKeys: async () => s3?.reloadKeys(),
@@ -166,7 +168,7 @@ export async function serveRegion(options: ServeOptions): Promise<RunningServer>
         if (tokensFile !== undefined) guard.replace(await Tokens.read(tokensFile, warn));
       },
       asksForTokens: guard.isAsking,
-      admitsToMetrics: ({ headers }) => guard.admit(bearerToken(headers.authorization))?.seesMetrics === true,
+      admitsToMetrics: ({ headers }) => guard.admit(bearerToken(headers.authorization), 'http')?.seesMetrics === true,
       answerHttp: (request, response) => answerFiles(door, request, response),
       republish: () => publishing.republish(),
       async close() {

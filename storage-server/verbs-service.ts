@@ -97,25 +97,36 @@ export class VerbsService {
     return this.#copies.get(region)?.place;
   }
 
-  /** Makes a queue pair that answers the client's end; `onPair` gets what is to be given back with `end`. */
-  accept(client: VerbsEndpoint, region: Region, onPair: (pair: VerbsQueuePair) => void): VerbsAccepted | VerbsRefused {
-    const place = this.placeOf(region);
-    if (place === undefined || this.#closed) {
-      return this.refuse(this.#failures.get(region) ?? 'what this client may read is not registered with the device');
-    }
+  /** Makes a queue pair that answers the client's end; `onPair` gets at once what is to be given back with `end`. */
+  async accept(
+    client: VerbsEndpoint,
+    region: () => Region,
+    onPair: (pair: VerbsQueuePair) => void,
+  ): Promise<VerbsAccepted | VerbsRefused> {
+    if (this.placeOf(region()) === undefined || this.#closed) return this.#refuseRegion(region());
     let pair: VerbsQueuePair | undefined;
     try {
       pair = this.device.createQueuePair(0);
-      pair.connect(client);
+      this.#pairs.add(pair);
+      onPair(pair);
+      await pair.connect(client);
     } catch (error) {
-      pair?.destroy();
+      if (pair !== undefined) this.end(pair);
       if (!(error instanceof VerbsError)) throw error;
       return this.refuse(error.reason);
     }
+    // Another one may have been published meanwhile.
+    const place = this.placeOf(region());
+    if (place === undefined) {
+      this.end(pair);
+      return this.#refuseRegion(region());
+    }
     this.#accepted++;
-    this.#pairs.add(pair);
-    onPair(pair);
     return { endpoint: pair.endpoint, region: place };
+  }
+
+  #refuseRegion(region: Region): VerbsRefused {
+    return this.refuse(this.#failures.get(region) ?? 'what this client may read is not registered with the device');
   }
 
   refuse(reason: string): VerbsRefused {

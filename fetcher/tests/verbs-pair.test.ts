@@ -41,8 +41,8 @@ async function makeRig(
   const registration = server.registerForPeers(memory);
   const native = client.device.createQueuePair(64);
   const responder = server.createQueuePair(0);
-  responder.connect(native.endpoint);
-  native.connect(responder.endpoint);
+  await responder.connect(native.endpoint);
+  await native.connect(responder.endpoint);
   const completions: Completion[] = [];
   const errors: string[] = [];
   const payload = { bytes: 0, discarded: 0 };

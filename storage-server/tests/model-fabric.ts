@@ -49,6 +49,8 @@ export class ModelFabric {
   outMax = 0;
   /** Called before each READ: gives the status that it fails with, undefined if it succeeds, 'never' if nothing comes. */
   onRead: (read: RemoteRead) => number | 'never' | undefined = () => undefined;
+  /** Waited for whenever a queue pair is connected. */
+  onConnect: () => Promise<void> = async () => {};
   #next = 0x1000;
   #nextAddress = 0x7000_0000_0000;
   readonly devices: ModelDevice[] = [];
@@ -231,7 +233,9 @@ class ModelQueuePair implements VerbsQueuePair {
     return !this.#destroyed && this.#peer?.qpn === qpn;
   }
 
-  connect(remote: VerbsEndpoint): void {
+  async connect(remote: VerbsEndpoint): Promise<void> {
+    await this.#device.fabric.onConnect();
+    if (this.#destroyed) throw new VerbsError('CONNECT', 'the queue pair is gone');
     this.#peer = remote;
   }
 

@@ -42,6 +42,8 @@ class LibraryDevice implements VerbsDevice, QueuePairDevice {
   readonly port: DevicePort;
   #lockedBytes = 0;
   #closed = false;
+  /** Queue pairs that there are, also those that are on their way out. */
+  #pairs = 0;
 
   private constructor(library: VerbsLibrary, context: bigint, name: string, limits: DeviceLimits, port: DevicePort) {
     this.library = library;
@@ -128,9 +130,24 @@ class LibraryDevice implements VerbsDevice, QueuePairDevice {
     return new LibraryQueuePair(this, depth);
   }
 
+  pairMade(): void {
+    this.#pairs++;
+  }
+
+  pairGone(): void {
+    this.#pairs--;
+    if (this.#closed) this.#closeIfFree();
+  }
+
+  /** A queue pair that is being connected in a thread is waited for. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
+    this.#closeIfFree();
+  }
+
+  #closeIfFree(): void {
+    if (this.#pairs > 0) return;
     this.library.deallocPd(this.pd);
     this.library.closeDevice(this.context);
   }

@@ -39,6 +39,8 @@ export interface VerbsLibrary {
   ackCqEvents(queue: bigint, count: number): void;
   createQp(pd: bigint, init: Uint8Array): bigint | null;
   modifyQp(queuePair: bigint, attributes: Uint8Array, mask: number): number;
+  /** The same in a thread of its own. */
+  modifyQpAsync(queuePair: bigint, attributes: Uint8Array, mask: number): Promise<number>;
   queryQp(queuePair: bigint, attributes: Uint8Array, mask: number, init: Uint8Array): number;
   destroyQp(queuePair: bigint): number;
   operations(pointers: { postSend: bigint; pollCq: bigint; requestNotify: bigint }): ContextOperations;
@@ -104,6 +106,7 @@ function bind(koffi: typeof import('koffi')['default']): VerbsLibrary {
     'int64_t _ibv_query_gid_table(void *context, void *entries, size_t most, uint32_t flags, size_t bytes)',
   );
   const createCq = verbs.func('void *ibv_create_cq(void *context, int entries, void *own, void *channel, int vector)');
+  const modifyQp = verbs.func('int ibv_modify_qp(void *qp, void *attributes, int mask)');
   const mmap = c.func('void *mmap(void *address, size_t length, int prot, int flags, int fd, int64_t offset)');
   const munmap = c.func('int munmap(void *address, size_t length)');
   const fcntl = c.func('int fcntl(int fd, int command, ...)');
@@ -135,7 +138,14 @@ function bind(koffi: typeof import('koffi')['default']): VerbsLibrary {
     getCqEvent: verbs.func('int ibv_get_cq_event(void *channel, void *queue, void *own)'),
     ackCqEvents: verbs.func('void ibv_ack_cq_events(void *queue, unsigned int count)'),
     createQp: verbs.func('void *ibv_create_qp(void *pd, void *init)'),
-    modifyQp: verbs.func('int ibv_modify_qp(void *qp, void *attributes, int mask)'),
+    modifyQp,
+    modifyQpAsync: (queuePair, attributes, mask) =>
+      new Promise((resolve, reject) => {
+        modifyQp.async(queuePair, attributes, mask, (error: unknown, result: number) => {
+          if (error === null || error === undefined) resolve(result);
+          else reject(error);
+        });
+      }),
     queryQp: verbs.func('int ibv_query_qp(void *qp, void *attributes, int mask, void *init)'),
     destroyQp: verbs.func('int ibv_destroy_qp(void *qp)'),
     operations: (pointers) => ({

@@ -65,8 +65,11 @@ export type OnCompletion = (id: number, status: number, vendorError: number) => 
 export interface VerbsQueuePair {
   /** This end, as the other one has to know it. */
   readonly endpoint: VerbsEndpoint;
-  /** Connects: it answers READs from then on, and a requester may post. Throws VerbsError CONNECT. */
-  connect(remote: VerbsEndpoint): void;
+  /**
+   * Connects: it answers READs from then on, and a requester may post. Once, and off this thread: the kernel may look for
+   * the other end for a second. Rejects with VerbsError CONNECT.
+   */
+  connect(remote: VerbsEndpoint): Promise<void>;
   /** Posts a READ; gives 0, or the error number with which it was refused. At most `depth` may be out. */
   post(read: RemoteRead): number;
   /** Takes completions, a handful at most; returns how many. Throws VerbsError RESOURCES when the queue is broken. */
