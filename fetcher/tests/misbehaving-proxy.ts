@@ -57,12 +57,13 @@ export function belowFrom(seed: number): Below {
 /** What to do to the next request or connection. */
 export type Plan<F extends Fault = Fault> = () => F | undefined;
 
-/** One of `faults` for a part of all, out of a hundred. */
-export function planFrom<F extends Fault>(seed: number, percent: number, faults: readonly F[]): Plan<F> {
+/** One of `faults` for a part of all, out of a hundred, and for the one with the number `sure` in any case. */
+export function planFrom<F extends Fault>(seed: number, percent: number, faults: readonly F[], sure = 1): Plan<F> {
   const below = belowFrom(seed);
+  let count = 0;
   return () => {
     const [chance, which] = [below(100), below(faults.length)];
-    return chance < percent ? faults[which] : undefined;
+    return count++ === sure || chance < percent ? faults[which] : undefined;
   };
 }
 
