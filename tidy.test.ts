@@ -153,7 +153,8 @@ test('names say what is inside', () => {
   for (const path of sources) {
     const segments = path.split('/');
     for (const [k, segment] of segments.entries()) {
-      const name = k === segments.length - 1 ? segment.replace(/(\.test|\.vm-test|\.d)?\.ts$/, '') : segment;
+      const name =
+        k === segments.length - 1 ? segment.replace(/(\.test|\.slow-test|\.vm-test|\.d)?\.ts$/, '') : segment;
       if (!/^\.?[a-z0-9]+(-[a-z0-9]+)*$/.test(name)) problems.push(`${path}: ${segment} is not kebab-case`);
       if (/(^|-)(utils?|helpers?|common|misc)($|-)/.test(name)) problems.push(`${path}: ${segment} says nothing`);
     }

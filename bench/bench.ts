@@ -1,5 +1,5 @@
 /**
- * `npm run bench -- <decode|scan|serve|memory|footer|mount|cache|all> [--small] [--json] [--rows n]`: runs benchmarks and
+ * `npm run bench -- <decode|scan|serve|memory|footer|mount|cache|objects|…|all> [--small] [--json] [--rows n]`: runs benchmarks and
  * prints a table of each and its ratios beside what they should be. With `--json` stdout holds one object and nothing else:
  * { ratios: { name: number }, benchmarks: { name: details } }. Below a target is no failure: only wrong values are.
  */
@@ -11,6 +11,7 @@ import { benchMemory } from './memory.ts';
 import { benchMount } from './mount.ts';
 import { benchMountLatency } from './mount-latency.ts';
 import { benchMountRaw } from './mount-raw.ts';
+import { benchObjects } from './objects.ts';
 import { type BenchOptions, type BenchResult, formatTable } from './result.ts';
 import { benchScan } from './scan.ts';
 import { benchServe } from './serve.ts';
@@ -25,6 +26,7 @@ const BENCHMARKS: Readonly<Record<string, (options: BenchOptions) => Promise<Ben
   'mount-raw': benchMountRaw,
   'mount-latency': benchMountLatency,
   cache: benchCache,
+  objects: benchObjects,
 };
 
 /** What each ratio is to reach: at least, or at most. */
@@ -53,6 +55,8 @@ const TARGETS: Readonly<Record<string, readonly [direction: 'least' | 'most', va
   'duckdb.cold.wall.max': ['most', 1.25],
   'duckdb.strings.wall.max': ['most', 1.1],
   'socket.sequential': ['least', 0.6],
+  'objects.dominated': ['most', 0],
+  'objects.time.max': ['most', 1],
 };
 
 const USAGE = `usage: npm run bench -- <${Object.keys(BENCHMARKS).join('|')}|all> [--small] [--json] [--rows n] [--svg file]`;

@@ -26,6 +26,7 @@ export interface ProcessEndpointOptions {
   readonly notReady?: () => string | undefined;
   /** Answers requests for what is not the endpoint's own; false for those that it does not know either. */
   readonly others?: EndpointOptions['others'];
+  readonly access?: Pick<EndpointOptions, 'admits' | 'hostNames' | 'secure'>;
   readonly limits?: EndpointOptions['limits'];
 }
 
@@ -36,6 +37,7 @@ export async function startEndpoint({
   option,
   notReady,
   others,
+  access = {},
   limits,
 }: ProcessEndpointOptions): Promise<ProcessEndpoint> {
   const registry = new MetricsRegistry(side);
@@ -44,6 +46,7 @@ export async function startEndpoint({
     const started = await startMetricsEndpoint({
       registry,
       ...address,
+      ...access,
       ...(notReady === undefined ? {} : { notReady }),
       ...(others === undefined ? {} : { others }),
       ...(limits === undefined ? {} : { limits }),

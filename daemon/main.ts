@@ -9,7 +9,8 @@ import { EXIT, type ExitCode, exitCodeOf, isExpected } from './exit-codes.ts';
 import { commandPage, programPage } from './help/page.ts';
 import { pageText } from './help/text.ts';
 import { HELP_COLUMNS_DEFAULT } from './limits.ts';
-import { flagOf, OPTIONS, type OptionName, type OptionSpec, specOf, valueForm, variableOf } from './options.ts';
+import type { OptionSpec } from './option-spec.ts';
+import { flagOf, OPTIONS, type OptionName, specOf, valueForm, variableOf } from './options.ts';
 import { printable } from './output/printable.ts';
 
 type Run = (context: CommandContext) => Promise<void>;
@@ -28,6 +29,7 @@ const RUN: Readonly<Record<CommandName, () => Promise<Run>>> = {
   unmount: async () => (await import('./commands/unmount.ts')).unmount,
   daemon: async () => (await import('./commands/daemon.ts')).daemon,
   config: async () => (await import('./commands/config.ts')).config,
+  'verbs-check': async () => (await import('./commands/verbs-check.ts')).verbsCheck,
   cp: async () => (await import('./commands/cp.ts')).cp,
   demo: async () => (await import('./commands/demo.ts')).demo,
   completion: async () => (await import('./commands/completion.ts')).completion,

@@ -11,11 +11,11 @@ import {
   REQUEST_BYTES_MAX,
 } from '../fetcher/index.ts';
 import { DEFAULT_LIMITS } from '../storage-server/index.ts';
+import { ACCESS_OPTIONS, GUARD_OPTIONS } from './access-options.ts';
 import {
   bytesFrom,
   formatBytes,
   type NamedLocation,
-  oneOf,
   orAuto,
   orNone,
   parseBucketName,
@@ -24,48 +24,18 @@ import {
   parseHostPort,
   parseNamedLocations,
   parseNames,
-  parseSwitch,
   wholeFrom,
 } from './argument.ts';
 import { CLIENT_MS_DEFAULT, SCANS_DEFAULT, SCANS_MAX } from './http/limits.ts';
 import { LOG_FORMATS, LOG_LEVELS } from './log-names.ts';
 import { VIEWS } from './mount/view.ts';
+import { bytes, choice, file, type OptionSpec, toggle, whole } from './option-spec.ts';
 import { RDMA_OPTIONS } from './rdma-options.ts';
 import { MEMORY_BYTES_DEFAULT } from './scan/engine.ts';
 
 export const SCAN_FORMATS = ['arrow', 'csv', 'ndjson', 'table', 'count', 'checksum'] as const;
 export type ScanFormat = (typeof SCAN_FORMATS)[number];
 
-export interface OptionSpec<T> {
-  /** Letter of the short form. */
-  readonly short?: string;
-  /** What stands for the value in help; absent for a switch. */
-  readonly argument?: string;
-  /** The values that there are, for completion. */
-  readonly choices?: readonly string[];
-  /** What kind of path the value is, for completion. */
-  readonly takes?: 'file' | 'folder';
-  /** A switch that also has a --no- form. */
-  readonly negatable?: boolean;
-  /** The value that it has when none is given with it. */
-  readonly preset?: string;
-  /** The value of a text; `previous` is there when an option is given again. */
-  readonly parse: (text: string, previous?: T) => T;
-  /** What holds when it is not given, in words. */
-  readonly without: string;
-  readonly meaning: string;
-}
-
-const NAMED_FILE = { argument: 'file', takes: 'file', parse: (text: string): string => text } as const;
-const toggle = (meaning: string): OptionSpec<boolean> => ({ parse: parseSwitch, without: 'off', meaning });
-
-const whole = (argument: string, least: number, most: number) => ({ argument, parse: wholeFrom(least, most) });
-const choice = <const T extends string>(argument: string, names: readonly T[]) => ({
-  argument,
-  parse: oneOf(...names),
-  choices: names,
-});
-const bytes = (least: number, most: number) => ({ argument: 'bytes', parse: bytesFrom(least, most) });
 const seconds = (ms: number): string => `${ms / 1000}s`;
 
 export const OPTIONS = {
@@ -90,9 +60,7 @@ export const OPTIONS = {
     meaning: 'Serve the files as objects too, over a read-only S3 API at this address: each root is a bucket',
   },
   s3Keys: {
-    argument: 'file',
-    takes: 'file',
-    parse: (text: string): string => text,
+    ...file,
     without: 'none: everybody is let in',
     meaning:
       'File of the keys that requests to the S3 API have to be signed with, `id secret` a line; read again at SIGHUP',
@@ -142,7 +110,7 @@ export const OPTIONS = {
     without: '1m, or 2s where the system does not tell of changes; mount 5s, of local files 2s, of buckets 1m',
     meaning: '`--watch`, and look at the folders so often in any case; of a mount, look at its source so often',
   },
-  insecureListen: toggle('Allow an address that other machines reach, although there is no authentication yet'),
+  ...GUARD_OPTIONS,
   maxConnections: {
     ...whole('n', 1, 65535),
     without: String(DEFAULT_LIMITS.connectionsMax),
@@ -189,43 +157,7 @@ export const OPTIONS = {
       'byte at either end, about a tenth of the time of a scan over loopback',
   ),
   hedge: toggle('Ask a second time for late reads and take what comes first: a twentieth more requests at most'),
-  tokenFile: {
-    argument: 'file',
-    takes: 'file',
-    parse: (text: string): string => text,
-    without: 'none',
-    meaning: 'File with a bearer token for `http://` and `https://`; it is not sent to servers that these redirect to',
-  },
-  caFile: {
-    argument: 'file',
-    takes: 'file',
-    parse: (text: string): string => text,
-    without: 'none',
-    meaning:
-      'Certificate authorities (PEM) to accept for `https://` and `s3://`, besides those that Node has or NODE_EXTRA_CA_CERTS names',
-  },
-  endpoint: {
-    argument: 'url',
-    parse: (text: string): string => text,
-    without: 'as configured for the AWS SDK, else Amazon',
-    meaning: 'Store of `s3://` locations, `https://host:port`',
-  },
-  region: {
-    argument: 'name',
-    parse: (text: string): string => text,
-    without: 'as configured for the AWS SDK, else us-east-1',
-    meaning: "Region of `s3://` locations; where a bucket's own is another, it is found",
-  },
-  pathStyle: {
-    argument: 'auto|yes|no',
-    choices: ['auto', 'yes', 'no'],
-    preset: 'yes',
-    parse: oneOf('auto', 'yes', 'no'),
-    without: 'auto: yes for any endpoint but Amazon; alone, yes',
-    meaning: "Buckets of `s3://` in the path and not in the host's name",
-  },
-  anonymous: toggle('Do not sign requests of `s3://`, for public buckets'),
-  requesterPays: toggle('Pay for requests and bytes of `s3://` buckets whose owner does not'),
+  ...ACCESS_OPTIONS,
   columns: {
     argument: 'names',
     parse: (text: string, previous: string[] = []): string[] => [...previous, ...parseNames(text)],
@@ -247,9 +179,7 @@ export const OPTIONS = {
   },
   output: {
     short: 'o',
-    argument: 'file',
-    takes: 'file',
-    parse: (text: string): string => text,
+    ...file,
     without: 'standard output; `pack` needs one',
     meaning: 'File to write, complete or not at all; `-` is standard output',
   },
@@ -266,12 +196,12 @@ export const OPTIONS = {
   },
   daemon: toggle('Go to the background as soon as the mount answers; what keeps it from that is told, and ends with 1'),
   pidFile: {
-    ...NAMED_FILE,
+    ...file,
     without: 'none',
     meaning: 'File with the number of the process, while something is mounted',
   },
   logFile: {
-    ...NAMED_FILE,
+    ...file,
     without: 'standard error; nowhere with `--daemon`',
     meaning: 'File that the log is appended to',
   },
@@ -328,9 +258,7 @@ export const OPTIONS = {
   rows: { ...whole('n', 1000, 50_000_000), without: '1,000,000', meaning: 'Rows that the demo makes, about' },
   json: toggle('JSON on standard output, on one line, and nothing else there'),
   config: {
-    argument: 'file',
-    takes: 'file',
-    parse: (text: string): string => text,
+    ...file,
     without: 'none',
     meaning: 'YAML file with sources and settings',
   },

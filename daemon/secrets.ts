@@ -41,7 +41,7 @@ function redactUrl(scheme: string, rest: string): string {
   const at = authority.lastIndexOf('@');
   const user = at < 0 ? '' : `${MASK}@`;
   const bare = rest.slice(at + 1);
-  const query = scheme === 'rdma' || scheme === 'file' ? -1 : bare.search(/[?#]/);
+  const query = /^(rdmas?|file)$/.test(scheme) ? -1 : bare.search(/[?#]/);
   return user + (query < 0 ? bare : `${bare.slice(0, query + 1)}${MASK}`);
 }
 

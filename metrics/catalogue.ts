@@ -18,6 +18,7 @@ const SIDES: Readonly<Record<Side, string>> = {
 const SECTIONS: ReadonlyArray<readonly [title: string, prefix: RegExp]> = [
   ['serve: the storage server', /^qanat_serve_/],
   ['fetch: requests of clients', /^qanat_fetch_/],
+  ['rdma: READs over RDMA, both sides', /^qanat_rdma_/],
   ['cache: what is kept on disk', /^qanat_cache_/],
   ['prefetch: row groups ahead', /^qanat_prefetch_/],
   ['pool: the memory budget', /^qanat_pool_/],

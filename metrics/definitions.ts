@@ -6,6 +6,7 @@ import { forSides } from './definition-makers.ts';
 import { DOOR_METRICS } from './door-definitions.ts';
 import { CODECS, DECODER, ENCODINGS, MOUNT_ERRORS, MOUNT_REQUESTS, SERVED, STATUSES } from './label-values.ts';
 import type { MetricDefinition } from './metric.ts';
+import { RDMA_METRICS } from './rdma-definitions.ts';
 import { RESILIENCE_METRICS } from './resilience-definitions.ts';
 
 const server = forSides('server');
@@ -83,6 +84,7 @@ export const METRICS = {
     'READs refused because they named a generation that has been replaced.',
   ),
   ...DOOR_METRICS,
+  ...RDMA_METRICS,
 
   // fetch: requests of clients
   fetchQueuePairs: client.gauge('qanat_fetch_queue_pairs', 'count', 'Queue pairs to servers, by state.', {

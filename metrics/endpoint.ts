@@ -3,10 +3,12 @@
  * Reads nothing that a peer sends beyond the request's headers, and gives every connection little and not for long.
  * Whoever starts it may answer other paths on the same listener, and then sees to their bounds itself.
  */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http';
+import type { Server as HttpsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { METRICS } from './definitions.ts';
 import { MetricsError } from './errors.ts';
+import { isLoopback, isOwnName } from './host-name.ts';
 import { ENDPOINT_CHECK_MS, ENDPOINT_LIMITS, type EndpointLimits } from './limits.ts';
 import type { MetricsRegistry } from './registry.ts';
 
@@ -19,6 +21,12 @@ export interface EndpointOptions {
   readonly notReady?: () => string | undefined;
   /** Answers requests for other paths; false, and nothing done, for those that it does not know either. */
   readonly others?: (request: IncomingMessage, response: ServerResponse) => boolean;
+  /** Whether a request may see `/metrics`; all may when absent. */
+  readonly admits?: (request: IncomingMessage) => boolean;
+  /** Names that it may be asked for by, on an address of this machine alone, besides its own. `any` where nothing depends on it. */
+  readonly hostNames?: readonly string[] | 'any';
+  /** Makes the listener; plain HTTP when absent. */
+  readonly secure?: { createHttpServer(options: ServerOptions, handshakeMs: number): HttpsServer };
   readonly limits?: Partial<EndpointLimits>;
 }
 
@@ -42,18 +50,22 @@ export async function startMetricsEndpoint(options: EndpointOptions): Promise<Me
   const limits = { ...ENDPOINT_LIMITS, ...options.limits };
   const codes = new Map<number, number>();
   const count = (status: number): void => void codes.set(status, (codes.get(status) ?? 0) + 1);
-  const server = createServer({
+  const http: ServerOptions = {
     maxHeaderSize: limits.headerBytesMax,
     headersTimeout: limits.requestMs,
     requestTimeout: limits.requestMs,
     keepAliveTimeout: limits.keepAliveMs,
     connectionsCheckingInterval: Math.min(ENDPOINT_CHECK_MS, limits.requestMs),
     noDelay: true,
-  });
+  };
+  const server = options.secure?.createHttpServer(http, limits.requestMs) ?? createServer(http);
+  const { hostNames = [], host } = options;
+  const isOpen = hostNames === 'any' || !isLoopback(host);
   server.maxConnections = limits.connectionsMax;
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
-    if (options.others?.(request, response) === true) return;
-    void answer(request, options).then((given) => {
+    const isAsked = isOpen || isOwnName(request.headers.host, hostNames);
+    if (isAsked && options.others?.(request, response) === true) return;
+    void (isAsked ? answer(request, options) : Promise.resolve(OTHER_HOST)).then((given) => {
       count(given.status);
       send(request, response, given, limits.answerMs);
     });
@@ -77,7 +89,9 @@ export async function startMetricsEndpoint(options: EndpointOptions): Promise<Me
   };
 }
 
-function listen(server: Server, host: string, port: number): Promise<AddressInfo> {
+const OTHER_HOST = plain(421, 'this address is answered for names of this machine alone (--host-names)');
+
+function listen(server: Server | HttpsServer, host: string, port: number): Promise<AddressInfo> {
   return new Promise((resolve, reject) => {
     const failed = (cause: NodeJS.ErrnoException): void => {
       const why = cause.code === 'EADDRINUSE' ? 'the address is in use (EADDRINUSE)' : cause.message;
@@ -93,7 +107,7 @@ function listen(server: Server, host: string, port: number): Promise<AddressInfo
   });
 }
 
-async function answer(request: IncomingMessage, { registry, notReady }: EndpointOptions): Promise<Answer> {
+async function answer(request: IncomingMessage, { registry, notReady, admits }: EndpointOptions): Promise<Answer> {
   const path = (request.url ?? '').split('?', 1)[0];
   if (path !== '/metrics' && path !== '/healthz' && path !== '/readyz') {
     return plain(404, 'not found: there are /metrics, /healthz and /readyz');
@@ -104,6 +118,8 @@ async function answer(request: IncomingMessage, { registry, notReady }: Endpoint
     const reason = notReady?.();
     return reason === undefined ? plain(200, 'ready') : plain(503, reason);
   }
+  if (admits?.(request) === false)
+    return plain(401, 'a token that may see metrics is needed: Authorization: Bearer <token>');
   try {
     return { status: 200, type: registry.contentType, text: await registry.text() };
   } catch (error) {
@@ -126,6 +142,7 @@ function send(
     'Cache-Control': 'no-store',
     'X-Content-Type-Options': 'nosniff',
     ...(status === 405 ? { Allow: 'GET, HEAD' } : {}),
+    ...(status === 401 ? { 'WWW-Authenticate': 'Bearer realm="qanat"' } : {}),
     // A body is not read: the connection can't be used for a next request.
     ...(hasBody ? { Connection: 'close' } : {}),
   });

@@ -7,7 +7,7 @@ export const ZERO_SERIES_MAX = 32;
 export const DECODERS_MAX = 256;
 
 /** Characters of a label's text that is not one of a list: versions. */
-export const LABEL_TEXT_MAX = 32;
+export const LABEL_TEXT_MAX = 40;
 
 export interface EndpointLimits {
   /** Connections at a time; more are closed at once. A scraper, its spare, probes and a person need a handful. */

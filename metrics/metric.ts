@@ -44,7 +44,7 @@ export type LabelsOf<D extends MetricDefinition> = { readonly [K in keyof D['lab
 export function labelText(rule: LabelValues, value: string | number): string | undefined {
   if (rule === 'text') {
     return String(value)
-      .replace(/[^\w.+-]/g, '_')
+      .replace(/[^\w.:+-]/g, '_')
       .slice(0, LABEL_TEXT_MAX);
   }
   if ('below' in rule) {

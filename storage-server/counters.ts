@@ -9,6 +9,8 @@ export interface ServerCounters {
   connectionsTotal: number;
   /** Handshakes answered with a refusal. */
   refused: number;
+  /** Connections whose TLS handshake failed. */
+  tlsFailures: number;
   /** Connections that sent something else than the protocol, or no hello in time. */
   garbage: number;
   /** READs completed with success. */
@@ -41,6 +43,7 @@ export function newServerCounters(): ServerCounters {
     connections: 0,
     connectionsTotal: 0,
     refused: 0,
+    tlsFailures: 0,
     garbage: 0,
     reads: 0,
     readErrors: 0,

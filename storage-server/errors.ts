@@ -8,6 +8,8 @@ export type ServeErrorCode =
   | 'PACKED' // a packed file is not what it says, or is damaged
   | 'OUTPUT' // a packed file can't be written
   | 'KEYS' // a file of signing keys can't be read or is none
+  | 'TOKENS' // a file of tokens can't be read or is none
+  | 'TLS' // a certificate, its key or its authorities can't be used
   | 'RDMA' // the RDMA device that is asked for can't be used
   | 'LISTEN' // the address can't be listened on
   | 'LISTEN_S3'; // that of the S3 API can't be

@@ -13,15 +13,25 @@ export class GenerationNotice {
   readonly #verbs: VerbsSession;
   /** The socket has not taken the last event yet, and whether there has been another generation since. */
   #state: 'told' | 'telling' | 'telling, and another is due' = 'told';
+  /** Key of the region that the peer knows of, or is about to. */
+  #known: number;
 
+  /** For a peer that is welcomed with the region of now. */
   constructor(socket: Socket, regions: RegionHolder, verbs: VerbsSession) {
     this.#socket = socket;
     this.#regions = regions;
     this.#verbs = verbs;
+    this.#known = regions.current.rkey;
+  }
+
+  /** Whether another region is served than the peer knows of. */
+  get isDue(): boolean {
+    return this.#known !== this.#regions.current.rkey;
   }
 
   /** Tells of the region that is served now; `checksum` as it was granted. */
   tell(checksum: boolean): void {
+    this.#known = this.#regions.current.rkey;
     if (!this.#socket.writable) return;
     if (this.#state !== 'told') {
       this.#state = 'telling, and another is due';

@@ -1,4 +1,6 @@
 /** Storage server: files behind a directory as one byte region, served over queue pairs. */
+export { Certificates } from './access/certificates.ts';
+export { CERTIFICATES_LOOK_MS } from './access/limits.ts';
 export type { ServerCounters } from './counters.ts';
 export { ServeError, type ServeErrorCode } from './errors.ts';
 export { FILES_LIMITS } from './http/limits.ts';

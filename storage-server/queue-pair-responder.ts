@@ -4,6 +4,8 @@
  * (`startBurst`), and never has more bursts under way than its share, so a slow peer holds a bounded amount of memory.
  */
 import type { Socket } from 'node:net';
+import type { Admission, Guard } from './access/guard.ts';
+import { bearerToken } from './access/tokens.ts';
 import type { Burst, Failure, PendingRead } from './burst.ts';
 import { countBurst, type ServerCounters } from './counters.ts';
 import { GenerationNotice } from './generation-notice.ts';
@@ -34,7 +36,7 @@ import { VerbsSession } from './verbs-session.ts';
 
 /** What a responder needs of its server. */
 export interface ResponderHost {
-  readonly regions: RegionHolder;
+  readonly guard: Guard;
   readonly files: OpenFiles;
   readonly slabs: SlabPool;
   readonly limits: ServerLimits;
@@ -66,12 +68,15 @@ export class QueuePairResponder {
   readonly #host: ResponderHost;
   readonly #reader: RequestReader;
   readonly #peer: string;
-  readonly #notice: GenerationNotice;
-  readonly #verbs: VerbsSession;
   readonly #queue: PendingRead[] = [];
   /** Started and not yet written, in order. */
   readonly #bursts: Burst[] = [];
   #state: State = 'handshake';
+  /** As whom the peer was let in, what is there for it, and how it hears of more. */
+  #admission: Admission | undefined;
+  #regions: RegionHolder | undefined;
+  #notice: GenerationNotice | undefined;
+  #verbs: VerbsSession | undefined;
   /** READs accepted and not completed. */
   #outstanding = 0;
   /** Writes that the socket has not finished. */
@@ -85,11 +90,9 @@ export class QueuePairResponder {
   constructor(socket: Socket, host: ResponderHost) {
     this.#socket = socket;
     this.#host = host;
-    this.#verbs = new VerbsSession(socket, host.verbs);
-    this.#notice = new GenerationNotice(socket, host.regions, this.#verbs);
     this.#peer = `${socket.remoteAddress}:${socket.remotePort}`;
     this.#reader = new RequestReader({
-      onHello: (hello) => this.#greet(hello),
+      onHello: (hello, auth) => this.#greet(hello, auth),
       onRequest: (request) => this.#accept(request),
     });
     this.#timer = setTimeout(() => this.dropSilent(), host.limits.handshakeMs);
@@ -132,7 +135,7 @@ export class QueuePairResponder {
     const burst = this.#newBurst();
     if (burst === undefined) return false;
     this.#bursts.push(burst);
-    burst.plan(this.#queue, this.#host.regions.current, bytesMax);
+    burst.plan(this.#queue, this.#regions!.current, bytesMax);
     if (burst.fatal) this.#queue.length = 0;
     burst.fill(this.#host.files, () => {
       this.#host.burstFilled();
@@ -141,9 +144,9 @@ export class QueuePairResponder {
     return true;
   }
 
-  /** Another region is served: the peer is told, and what has not been begun of the old one is refused. */
+  /** Another region may be served: then the peer is told, and what has not been begun of the old one is refused. */
   published(): void {
-    if (this.#state !== 'serving' && this.#state !== 'closing') return;
+    if ((this.#state !== 'serving' && this.#state !== 'closing') || !this.#notice?.isDue) return;
     this.#notice.tell(this.#checksum);
     const first = this.#queue.findIndex((read) => read.length > 0);
     const read = this.#queue[first];
@@ -169,6 +172,11 @@ export class QueuePairResponder {
 
   destroy(): void {
     this.#socket.destroy();
+  }
+
+  /** Ends it if its token does not let it in any more. */
+  dropRevoked(): void {
+    if (this.#admission?.isGood === false) this.#drop('its token was taken back');
   }
 
   /** Ends a connection that has not said hello. */
@@ -209,11 +217,16 @@ export class QueuePairResponder {
     }
   }
 
-  #greet(hello: Hello): boolean {
+  #greet(hello: Hello, auth: Uint8Array): boolean {
     clearTimeout(this.#timer);
     this.#host.heard(this);
     const { limits } = this.#host;
-    const region = this.#host.regions.current;
+    // First of all: nothing is told to who may not know it, not even whether there is room.
+    const admission = this.#host.guard.admit(bearerToken(Buffer.from(auth).toString('latin1')));
+    if (admission === undefined)
+      return this.#refuse(REFUSAL.BAD_AUTHENTICATION, 'a token that is known here is needed');
+    const { regions } = admission;
+    const region = regions.current;
     const refusal = this.#host.refusal();
     if (refusal !== undefined) return this.#refuse(refusal.number, refusal.reason);
     if (!depthsValid(hello)) {
@@ -222,6 +235,11 @@ export class QueuePairResponder {
     this.#checksum = hello.checksum;
     this.#readBytesMax = Math.min(hello.readBytesMax, limits.readBytesMax);
     this.#outstandingMax = Math.min(hello.outstandingMax, limits.outstandingMax);
+    this.#admission = admission;
+    this.#regions = regions;
+    // RDMA reads the memory that everything lies in: nothing there keeps somebody to a part of it.
+    this.#verbs = new VerbsSession(this.#socket, this.#host.verbs, admission.seesEverything);
+    this.#notice = new GenerationNotice(this.#socket, regions, this.#verbs);
     this.#state = 'serving';
     this.#host.greeted(this);
     this.#socket.write(
@@ -253,7 +271,7 @@ export class QueuePairResponder {
       return false;
     }
     const { verbs } = request;
-    if (verbs !== undefined && this.#verbs.answer(verbs, this.#host.regions.current, this.#checksum)) return true;
+    if (verbs !== undefined && this.#verbs?.answer(verbs, this.#regions!.current, this.#checksum)) return true;
     const failure = this.#check(request);
     this.#outstanding++;
     const { wrLow, wrHigh, address, length } = request;
@@ -263,7 +281,7 @@ export class QueuePairResponder {
   }
 
   #check(request: Request): Failure | undefined {
-    const { regions } = this.#host;
+    const regions = this.#regions!;
     const region = regions.current;
     if (request.opcode !== OPCODE.READ) return { status: WC.REM_INV_REQ_ERR, reason: `opcode ${request.opcode}` };
     if (this.#outstanding >= this.#outstandingMax) {
@@ -284,7 +302,7 @@ export class QueuePairResponder {
   }
 
   #newBurst(): Burst | undefined {
-    if (this.#host.regions.current.inMemory) return new MemoryBurst(this.#checksum);
+    if (this.#regions!.current.inMemory) return new MemoryBurst(this.#checksum);
     const slab = this.#takeSlab();
     return slab === undefined ? undefined : new StoredBurst(slab, this.#checksum);
   }
@@ -370,7 +388,7 @@ export class QueuePairResponder {
     clearTimeout(this.#timer);
     this.#state = 'ended';
     this.#queue.length = 0;
-    this.#verbs.close();
+    this.#verbs?.close();
     // Bursts that are being filled keep their slabs until storage is done with them; `#send` gives them back.
     this.#host.ended(this);
   }

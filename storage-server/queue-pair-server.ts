@@ -2,7 +2,9 @@
  * Listens for queue pairs and gives them turns: round robin over those that have work and room, one burst a turn, bursts
  * short while others wait. No input of a peer ends the process; what goes wrong on a connection ends that connection.
  */
-import { type AddressInfo, createServer, type Server } from 'node:net';
+import type { AddressInfo, Server, Socket } from 'node:net';
+import type { Certificates } from './access/certificates.ts';
+import type { Guard } from './access/guard.ts';
 import type { ServerCounters } from './counters.ts';
 import { ServeError } from './errors.ts';
 import {
@@ -18,6 +20,7 @@ import {
 } from './limits.ts';
 import { OpenFiles } from './open-files.ts';
 import { REFUSAL, type Refusal } from './protocol/index.ts';
+import { createListener, type Handshake } from './queue-pair-listener.ts';
 import { QueuePairResponder, type ResponderHost } from './queue-pair-responder.ts';
 import type { RegionHolder } from './region-holder.ts';
 import type { ServerActivity } from './server-metrics.ts';
@@ -27,8 +30,21 @@ import type { VerbsService } from './verbs-service.ts';
 /** Backlog of connections that are not accepted yet: a burst of a thousand clients must not be reset. */
 const BACKLOG = 1024;
 
-export class QueuePairServer implements ResponderHost {
+export interface QueuePairServerOptions {
+  /** All that there is; who sees what of it says the guard. */
   readonly regions: RegionHolder;
+  readonly guard: Guard;
+  /** Connections are plain TCP without. */
+  readonly certificates?: Certificates | undefined;
+  readonly limits: ServerLimits;
+  readonly counters: ServerCounters;
+  readonly log: ResponderHost['log'];
+  /** READs over RDMA, if there are any. */
+  readonly verbs?: VerbsService | undefined;
+}
+
+export class QueuePairServer implements ResponderHost {
+  readonly guard: Guard;
   readonly limits: ServerLimits;
   readonly counters: ServerCounters;
   readonly files = new OpenFiles(OPEN_FILES_MAX);
@@ -42,21 +58,17 @@ export class QueuePairServer implements ResponderHost {
   /** Of these, those that have shaken hands: they alone take the slots. */
   readonly #greeted = new Set<QueuePairResponder>();
   /** And those that have not said hello, the oldest first, with the time they came. */
-  readonly #silent = new Map<QueuePairResponder, number>();
+  readonly #silent = new Map<QueuePairResponder | Handshake, number>();
+  /** Of the silent ones, those that are not done with TLS. */
+  readonly #handshakes = new Set<Handshake>();
   readonly #waiting: QueuePairResponder[] = [];
   #reading = 0;
   #pumping = false;
   #closing = false;
   #idle: (() => void) | undefined;
 
-  constructor(
-    regions: RegionHolder,
-    limits: ServerLimits,
-    counters: ServerCounters,
-    log: ResponderHost['log'],
-    verbs?: VerbsService,
-  ) {
-    this.regions = regions;
+  constructor({ regions, guard, certificates, limits, counters, log, verbs }: QueuePairServerOptions) {
+    this.guard = guard;
     this.verbs = verbs;
     this.limits = limits;
     this.counters = counters;
@@ -67,19 +79,39 @@ export class QueuePairServer implements ResponderHost {
       for (const responder of this.#greeted) responder.published();
       this.files.retire(new Set(region.files.map(({ store }) => store)));
     });
-    this.#server = createServer({ allowHalfOpen: true }, (socket) => {
-      if (!this.#makeRoom()) {
-        counters.refused++;
-        socket.on('error', () => {});
-        socket.destroy();
-        return;
-      }
-      counters.connectionsTotal++;
-      const responder = new QueuePairResponder(socket, this);
-      this.#responders.add(responder);
-      this.#silent.set(responder, performance.now());
-      counters.connections = this.#responders.size;
+    guard.onRevoked(() => {
+      for (const responder of this.#greeted) responder.dropRevoked();
     });
+    this.#server = createListener(certificates, limits.handshakeMs, {
+      onHandshake: (handshake) => {
+        if (!this.#makeRoom()) return false;
+        this.#handshakes.add(handshake);
+        this.#silent.set(handshake, performance.now());
+        return true;
+      },
+      onHandshakeEnd: (handshake) => {
+        this.#handshakes.delete(handshake);
+        this.#silent.delete(handshake);
+      },
+      onConnection: (socket, handshake) => this.#respond(socket, handshake !== undefined),
+      onFailure: (peer, reason) => {
+        counters.tlsFailures++;
+        log('dropped', peer, reason);
+      },
+    });
+  }
+
+  #respond(socket: Socket, hasRoom: boolean): void {
+    if (!hasRoom && !this.#makeRoom()) {
+      socket.on('error', () => {});
+      socket.destroy();
+      return;
+    }
+    this.counters.connectionsTotal++;
+    const responder = new QueuePairResponder(socket, this);
+    this.#responders.add(responder);
+    this.#silent.set(responder, performance.now());
+    this.counters.connections = this.#responders.size;
   }
 
   /**
@@ -88,9 +120,13 @@ export class QueuePairServer implements ResponderHost {
    */
   #makeRoom(): boolean {
     const share = Math.max(SILENT_MIN, Math.floor(this.limits.connectionsMax / SILENT_SHARE));
-    const isFull = this.#responders.size >= this.limits.connectionsMax + UNGREETED_MAX;
+    const open = this.#responders.size + this.#handshakes.size;
+    const isFull = open >= this.limits.connectionsMax + UNGREETED_MAX;
     const [oldest] = this.#silent;
-    if (oldest === undefined) return !isFull;
+    if (oldest === undefined) {
+      if (isFull) this.counters.refused++;
+      return !isFull;
+    }
     const [, since] = oldest;
     let excess = this.#silent.size + 1 - share;
     if (excess > 0 && performance.now() - since >= SILENT_MS) {
@@ -104,9 +140,11 @@ export class QueuePairServer implements ResponderHost {
     return true;
   }
 
-  #dropSilent(responder: QueuePairResponder): void {
-    responder.dropSilent();
-    this.ended(responder);
+  #dropSilent(silent: QueuePairResponder | Handshake): void {
+    silent.dropSilent();
+    this.#silent.delete(silent);
+    if (silent instanceof QueuePairResponder) this.ended(silent);
+    else this.#handshakes.delete(silent);
   }
 
   /** Starts to listen. Throws ServeError LISTEN. */
@@ -133,6 +171,7 @@ export class QueuePairServer implements ResponderHost {
       this.#server.close(() => resolve());
     });
     for (const responder of [...this.#responders]) responder.drain();
+    for (const handshake of this.#handshakes) handshake.dropSilent();
     const timer = setTimeout(() => {
       for (const responder of this.#responders) responder.destroy();
     }, this.limits.drainMs);

@@ -9,12 +9,15 @@ import type { Region } from './region.ts';
 
 export class RegionHolder {
   #current: Region;
-  readonly #counters: ServerCounters;
+  readonly #counters: ServerCounters | undefined;
+  /** When it was last published, milliseconds since 1970. */
+  publishedMs = Date.now();
   /** Keys of regions that were replaced, the oldest first: to tell who is late from who guesses. */
   readonly #replaced = new Set<number>();
   readonly #listeners: ((region: Region) => void)[] = [];
 
-  constructor(first: Region, counters: ServerCounters) {
+  /** `counters` of what is published, for a region that counts. */
+  constructor(first: Region, counters?: ServerCounters) {
     this.#current = first;
     this.#counters = counters;
     this.#count();
@@ -41,8 +44,10 @@ export class RegionHolder {
   }
 
   #count(): void {
+    this.publishedMs = Date.now();
+    if (this.#counters === undefined) return;
     this.#counters.generations++;
-    this.#counters.publishedMs = Date.now();
+    this.#counters.publishedMs = this.publishedMs;
   }
 
   onPublished(listener: (region: Region) => void): void {

@@ -41,8 +41,8 @@ export class Region {
   readonly #prefix: Uint8Array;
   /** Files that have bytes, by address; starts are region addresses. */
   readonly #files: ServedFile[] = [];
-  /** The memory that holds all files, when they are pinned. */
-  readonly pinned: PinnedFiles | undefined;
+  /** The memory that holds all files, when they are pinned; another one may take over that holds the same files. */
+  pinned: PinnedFiles | undefined;
   readonly #entries: DirectoryEntry[] = [];
   readonly #starts: Float64Array;
 

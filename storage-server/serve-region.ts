@@ -1,6 +1,9 @@
 /** Serves what a source has as one region over queue pairs, and publishes what it has later: the parts and their end. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Collector } from '../metrics/index.ts';
+import type { Certificates } from './access/certificates.ts';
+import { Guard } from './access/guard.ts';
+import { bearerToken, Tokens } from './access/tokens.ts';
 import { newServerCounters, type ServerCounters } from './counters.ts';
 import { ServeError } from './errors.ts';
 import { Door } from './http/door.ts';
@@ -33,6 +36,10 @@ export interface ServeOptions {
   readonly pin?: Pinning;
   /** Serve an S3 API too. */
   readonly s3?: S3Options;
+  /** Queue pairs and the S3 API take TLS connections, and no others. */
+  readonly certificates?: Certificates;
+  /** File of tokens: queue pairs and HTTP let in who shows one, to what it is for. Everybody is let in without. */
+  readonly tokensFile?: string;
   /** READs over RDMA too. */
   readonly rdma?: RdmaOptions;
   readonly limits?: Partial<ServerLimits>;
@@ -79,6 +86,14 @@ export interface RunningServer {
   /** Reads the keys again that requests to the S3 API are signed with. Throws ServeError KEYS and changes nothing. */
   reloadKeys(): Promise<void>;
   /**
+   * Reads the tokens again; who was let in with one that is not there any more, or is for something else, is cut off.
+   * Throws ServeError TOKENS and changes nothing.
+   */
+  reloadTokens(): Promise<void>;
+  readonly asksForTokens: boolean;
+  /** Whether a request shows what may read metrics. */
+  admitsToMetrics(request: IncomingMessage): boolean;
+  /**
    * Answers an HTTP request for `/files/<path>` or `/region`; false, and nothing done, if it is about something else.
    * May be called by any listener, which sees to the bounds of requests and connections.
    */
@@ -105,14 +120,18 @@ export async function serveRegion(options: ServeOptions): Promise<RunningServer>
       ? undefined
       : new RootWatcher({ ...options.watch, log, onDue: () => void publisher?.republish() });
   try {
+    const warn = (text: string): void => log('warning', '', text);
+    const { tokensFile, certificates } = options;
+    const tokens = tokensFile === undefined ? undefined : await Tokens.read(tokensFile, warn);
     watcher?.beginLook();
     const first = await source.load(undefined, watcher?.onPlace ?? (() => {}));
     tellSkipped(first.skipped, [], log);
     verbs = options.rdma === undefined ? undefined : await openVerbs(options.rdma, first.region, log);
-    const holder = new RegionHolder(first.region, counters);
-    const server = new QueuePairServer(holder, limits, counters, log, verbs);
+    const regions = new RegionHolder(first.region, counters);
+    const guard = new Guard(regions, tokens);
+    const server = new QueuePairServer({ regions, guard, certificates, limits, counters, log, verbs });
     const address = await server.listen(options.listen.host, options.listen.port);
-    const publishing = new Publisher(source, holder, first, {
+    const publishing = new Publisher(source, regions, first, {
       counters,
       log,
       watcher,
@@ -122,19 +141,19 @@ export async function serveRegion(options: ServeOptions): Promise<RunningServer>
     const onStale = (): void => watcher?.poke();
     server.onStale = onStale;
     const { stallMs } = limits;
-    const door = new Door({ regions: holder, files: server.files, stallMs, onStale, log });
+    const door = new Door({ regions, guard, files: server.files, stallMs, onStale, log });
     const s3 =
       options.s3 === undefined
         ? undefined
-        : await startS3(options.s3, options.roots, door).catch(async (error) => {
+        : await startS3({ ...options.s3, certificates, warn }, options.roots, door).catch(async (error) => {
             await server.close();
             throw error;
           });
-    const collectServer = serverCollector(server, holder, counters);
+    const collectServer = serverCollector(server, regions, counters, verbs);
     watcher?.endLook(true);
     return {
       address: () => ({ host: address.address, port: address.port }),
-      region: () => summary(holder.current, publishing.skipped),
+      region: () => summary(regions.current, publishing.skipped),
       counters: () => counters,
       rdma: () => (verbs === undefined ? undefined : { ...verbs.device.facts, ...verbs.figures }),
       collectMetrics(samples) {
@@ -143,7 +162,12 @@ export async function serveRegion(options: ServeOptions): Promise<RunningServer>
       },
       s3: s3?.place,
       reloadKeys: async () => s3?.reloadKeys(),
-      answerHttp: (request, response) => answerFiles(door, () => counters.publishedMs, request, response),
+      async reloadTokens() {
+        if (tokensFile !== undefined) guard.replace(await Tokens.read(tokensFile, warn));
+      },
+      asksForTokens: guard.isAsking,
+      admitsToMetrics: ({ headers }) => guard.admit(bearerToken(headers.authorization))?.seesMetrics === true,
+      answerHttp: (request, response) => answerFiles(door, request, response),
       republish: () => publishing.republish(),
       async close() {
         watcher?.close();

@@ -3,6 +3,7 @@ import { type Collector, METRICS, type Samples } from '../metrics/index.ts';
 import type { ServerCounters } from './counters.ts';
 import { statusName } from './protocol/index.ts';
 import type { Region } from './region.ts';
+import type { VerbsService } from './verbs-service.ts';
 
 /** What of a server is under way now. */
 export interface ServerActivity {
@@ -24,6 +25,7 @@ export function serverCollector(
   server: { activity(): ServerActivity },
   regions: { readonly current: Region },
   counters: Readonly<ServerCounters>,
+  verbs?: VerbsService,
 ): Collector {
   let known: RegionFigures | undefined;
   return (samples) => {
@@ -32,6 +34,7 @@ export function serverCollector(
     const region = regions.current;
     if (known?.region !== region) known = figuresOf(region);
     collectRegion(samples, known);
+    if (verbs !== undefined) collectRdma(samples, verbs);
     samples.add(METRICS.serveGeneration, counters.generations);
     samples.add(METRICS.serveGenerationAge, Math.max(0, (Date.now() - counters.publishedMs) / 1000));
   };
@@ -84,4 +87,13 @@ function collectActivity(samples: Samples, activity: ServerActivity): void {
   samples.add(METRICS.serveSlabs, activity.slabsLarge, { size: 'large' });
   samples.add(METRICS.serveSlabsLimit, activity.slabsMax);
   samples.add(METRICS.serveOpenFiles, activity.openFiles);
+}
+
+function collectRdma(samples: Samples, { device, figures }: VerbsService): void {
+  const { name, gid } = device.facts;
+  samples.add(METRICS.rdmaInfo, 1, { device: name, gid });
+  samples.add(METRICS.rdmaRegisteredBytes, figures.registeredBytes);
+  samples.add(METRICS.rdmaQueuePairs, figures.queuePairs);
+  samples.add(METRICS.rdmaSetups, figures.accepted, { outcome: 'accepted' });
+  samples.add(METRICS.rdmaSetups, figures.refused, { outcome: 'refused' });
 }

@@ -8,10 +8,13 @@ import type { VerbsService } from './verbs-service.ts';
 export class VerbsSession {
   readonly #service: VerbsService | undefined;
   readonly #socket: Socket;
+  readonly #seesEverything: boolean;
   #state: 'not granted' | 'granted' | 'asked' = 'not granted';
   #pair: VerbsQueuePair | undefined;
 
-  constructor(socket: Socket, service: VerbsService | undefined) {
+  /** Without `seesEverything` the client may read a part of the files only: the device can't tell them apart. */
+  constructor(socket: Socket, service: VerbsService | undefined, seesEverything: boolean) {
+    this.#seesEverything = seesEverything;
     this.#socket = socket;
     this.#service = service;
   }
@@ -27,15 +30,22 @@ export class VerbsSession {
     const service = this.#service;
     if (service === undefined || this.#state !== 'granted') return false;
     this.#state = 'asked';
-    // What the connection keeps from others would go over the network for all to read.
+    const objection = this.#objection();
     const answer =
-      'encrypted' in this.#socket
-        ? service.refuse('the connection is encrypted (TLS), and RDMA is not')
+      objection !== undefined
+        ? service.refuse(objection)
         : service.accept(client, region, (pair) => {
             this.#pair = pair;
           });
     this.#socket.write(encodeVerbsAnswer(answer, checksum));
     return true;
+  }
+
+  /** Why this client may not have it, whatever the device. */
+  #objection(): string | undefined {
+    // What the connection keeps from others would go over the network for all to read.
+    if ('encrypted' in this.#socket) return 'the connection is encrypted (TLS), and RDMA is not';
+    return this.#seesEverything ? undefined : 'the token is for a part of the files, and RDMA reads all of them';
   }
 
   /** Tells where a new region lies, if it lies anywhere; to be called before it is told that there is one. */

@@ -1,6 +1,6 @@
 /**
  * Locations as people write them, to a source and a glob of paths within it:
- *   rdma://host:port/path      a storage server; the port may be left out (7400)
+ *   rdma://host:port/path      a storage server; the port may be left out (7400); rdmas:// under TLS
  *   https://host:port/path     a file of a web server, or http://; no folders and no globs, which plain HTTP has not
  *   s3://bucket/key            a bucket of S3 or of what speaks it
  *   file:///path               local files, absolute
@@ -19,7 +19,7 @@ import { LOCATION_CHARACTERS_MAX } from './limits.ts';
 export interface Location {
   /** As it was written, but for a query, which may be a secret. */
   readonly text: string;
-  readonly scheme: 'rdma' | 'http' | 'https' | 's3' | 'file';
+  readonly scheme: 'rdma' | 'rdmas' | 'http' | 'https' | 's3' | 'file';
   /** host:port of a server, or a bucket; '' for local files. */
   readonly authority: string;
   /** Of a web server: what goes behind each path, from its "?" on. */
@@ -49,7 +49,8 @@ export function parseLocation(text: string, workingFolder = process.cwd()): Loca
     case undefined:
       return parseBare(text, workingFolder);
     case 'rdma':
-      return parseRdma(text, rest);
+    case 'rdmas':
+      return parseRdma(text, scheme!.toLowerCase() as 'rdma' | 'rdmas', rest);
     case 'file':
       return parseFile(text, rest);
     case 's3':
@@ -67,7 +68,7 @@ function bad(text: string, why: string): FetchError {
 }
 
 function parseBare(text: string, workingFolder: string): Location {
-  const [, scheme] = /^(file|rdma|s3|https?):/i.exec(text) ?? [];
+  const [, scheme] = /^(file|rdmas?|s3|https?):/i.exec(text) ?? [];
   if (scheme !== undefined) throw bad(text, `lacks the slashes after ${scheme}: — ${FORMS}`);
   const folder = resolve(workingFolder);
   const asWritten = resolve(folder, text).slice(1);
@@ -89,10 +90,10 @@ function parseFile(text: string, rest: string): Location {
   return { text, scheme: 'file', authority: '', glob: parseGlob(path), asWritten: undecoded(rest.slice(slash)) };
 }
 
-function parseRdma(text: string, rest: string): Location {
+function parseRdma(text: string, scheme: 'rdma' | 'rdmas', rest: string): Location {
   const slash = rest.indexOf('/');
   const authority = slash < 0 ? rest : rest.slice(0, slash);
-  const form = 'write rdma://host:port/path';
+  const form = `write ${scheme}://host:port/path`;
   if (authority.includes('@')) throw bad(text, `holds a user name, which is not supported: ${form}`);
   const [, host, port] = /^(\[[0-9a-f:.]+\]|[^:[\]\s?#*{}]+)(?::(\d+))?$/i.exec(authority) ?? [];
   if (host === undefined) throw bad(text, `has no valid host and port: ${form}`);
@@ -100,7 +101,7 @@ function parseRdma(text: string, rest: string): Location {
   if (number < 1 || number > 65535) throw bad(text, `has the port ${port}: ports are 1 to 65535`);
   const written = slash < 0 ? '' : rest.slice(slash);
   const glob = parseGlob(cleanPath(text, written));
-  return { text, scheme: 'rdma', authority: `${host}:${number}`, glob, asWritten: undecoded(written) };
+  return { text, scheme, authority: `${host}:${number}`, glob, asWritten: undecoded(written) };
 }
 
 /** Keys are taken as they are, empty segments too; one "/" at the end says that a folder is meant. */

@@ -113,7 +113,7 @@ export class Source {
   async #asWritten(all: boolean): Promise<Listing | undefined> {
     const { asWritten, glob, scheme, pack } = this.location;
     if (asWritten === glob.verbatim) return undefined;
-    if (scheme !== 'rdma' && pack === undefined && !asWritten.startsWith(glob.prefix)) return undefined;
+    if (!isStorageServer(scheme) && pack === undefined && !asWritten.startsWith(glob.prefix)) return undefined;
     const path = asWritten.startsWith(glob.prefix) ? this.#inTransport(asWritten) : asWritten;
     const named = await this.transport.list(path);
     const exact = named.find((file) => file.path === path);
@@ -210,7 +210,7 @@ export class Source {
     if (looksLikeServer(this.location)) {
       return new FetchError('NOT_FOUND', `${message}; a server is written rdma://${text}`);
     }
-    if (names.length > 0 || scheme !== 'rdma') return new FetchError('NOT_FOUND', message);
+    if (names.length > 0 || !isStorageServer(scheme)) return new FetchError('NOT_FOUND', message);
     const others = isParquetPath(glob.pattern) ? '' : ', and only Parquet files unless it has --all';
     return new FetchError('NOT_FOUND', `${message} (a server serves what it published last${others})`);
   }
@@ -250,6 +250,10 @@ export class Source {
 function folderOf(path: string): string {
   const folder = path.replace(/^\/+|\/+$/g, '');
   return folder === '' ? '' : `${folder}/`;
+}
+
+function isStorageServer(scheme: Location['scheme']): boolean {
+  return scheme === 'rdma' || scheme === 'rdmas';
 }
 
 function isWebServer(scheme: Location['scheme']): boolean {

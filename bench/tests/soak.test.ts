@@ -1,15 +1,10 @@
-/** The soak run for a few seconds finds nothing wrong; its checks find what would be. */
+/** The checks of the soak run find what is wrong, and nothing else; soak-run.slow-test.ts runs it. */
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { type RecordBatch, tableFromArrays } from 'apache-arrow';
 import { SoakLake } from '../soak-lake.ts';
 import { FILES, RowCheck, rowsOf, type SeenVersions } from '../soak-rows.ts';
-
-const run = promisify(execFile);
 
 function batchOf(
   file: number,
@@ -75,21 +70,4 @@ test('the check of generations takes what was published together, and nothing el
   assert.match(complaint(seenWith(first[0]!, FILES + 2), false)!, /no generation/);
   assert.match(complaint(seenWith(...second.slice(1)))!, /5 of 6 files/);
   assert.match(lake.complaint(seenWith(...second), began, began, true)!, /no generation/, 'not published yet');
-});
-
-test('a run of some seconds', async () => {
-  const soak = fileURLToPath(new URL('../soak.ts', import.meta.url));
-  const { stdout } = await run(process.execPath, [soak, '--minutes', '0.1', '--json']).catch((error) => {
-    assert.fail(`${error.stdout}\n${error.stderr}`);
-  });
-  const { scans, generations, kills, complaints } = JSON.parse(stdout) as {
-    scans: Record<string, Record<string, number>>;
-    generations: number;
-    kills: number;
-    complaints: string[];
-  };
-  assert.deepEqual(complaints, []);
-  assert.ok(kills > 0 && generations > 2, `${kills} kills, ${generations} generations`);
-  assert.deepEqual(Object.keys(scans).sort(), ['program', 'quick', 'slow']);
-  assert.ok(scans.quick!.complete! > 0);
 });

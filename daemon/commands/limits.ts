@@ -32,3 +32,13 @@ export const SERVER_READY_MS = 20_000;
 
 /** Milliseconds in which those who use a mount may end before it is taken away, or stays: as a server drains. */
 export const DRAIN_MS_DEFAULT = 5000;
+
+/** `qanat verbs-check`: sizes of the ranges that are compared, bytes: within a packet, over several, over several READs. */
+export const CHECK_SIZES = [1, 4096, 65_537, 1024 * 1024];
+
+/** Files of which ranges are compared. */
+export const CHECK_FILES_MAX = 3;
+
+/** Reads that are timed: enough for a median, done in a second where a read takes 5 ms. */
+export const CHECK_SMALL_READS = 101;
+export const CHECK_LARGE_READS = 16;

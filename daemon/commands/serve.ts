@@ -1,5 +1,7 @@
 /** `qanat serve`: a storage server that runs until it is told to stop; one JSON line on standard output when ready. */
 import {
+  CERTIFICATES_LOOK_MS,
+  type Certificates,
   FILES_LIMITS,
   type RunningServer,
   ServeError,
@@ -10,8 +12,6 @@ import {
 } from '../../storage-server/index.ts';
 import { formatBytes, formatHostPort, type HostPort } from '../argument.ts';
 import { type ProcessEndpoint, startEndpoint } from '../endpoint.ts';
-import { CommandError } from '../errors.ts';
-import { isExposed } from '../exposure.ts';
 import { createLog, type Log } from '../log.ts';
 import type { LogLevel } from '../log-names.ts';
 import type { OptionValues } from '../options.ts';
@@ -20,21 +20,39 @@ import { type CommandContext, checkedAlign, printJson } from './command.ts';
 import { Hangups } from './hangups.ts';
 import { PIN_MEMORY_SHARE } from './limits.ts';
 import { startPinning } from './pinning.ts';
+import { checkAccess, loadCertificates } from './server-access.ts';
 
 const LISTEN_DEFAULT: HostPort = { host: '127.0.0.1', port: 7400 };
 const HTTP_DEFAULT: HostPort = { host: '127.0.0.1', port: 7480 };
 
 export async function serve(context: CommandContext): Promise<void> {
-  const { listen = LISTEN_DEFAULT, http = HTTP_DEFAULT, insecureListen = false, logLevel, logFormat } = context.options;
+  const { listen = LISTEN_DEFAULT, http = HTTP_DEFAULT, logLevel, logFormat } = context.options;
   const log = createLog({
     command: 'serve',
     ...(logLevel === undefined ? {} : { level: logLevel }),
     ...(logFormat === undefined ? {} : { format: logFormat }),
   });
-  checkExposure(listen, insecureListen, log);
-  checkS3(context.options, log);
-  if (http === 'none') return serveRoots(context, listen, undefined, log);
-  checkExposure(http, insecureListen, log);
+  checkAccess(context.options, { listen, http }, log);
+  const tell = (event: string, peer: string, detail: string): void => logEvent(log, event, peer, detail);
+  const certificates = await loadCertificates(context.options, tell);
+  try {
+    await serveOn(context, { listen, http, certificates, log });
+  } finally {
+    certificates?.close();
+  }
+}
+
+interface Doors {
+  readonly listen: HostPort;
+  readonly http: HostPort | 'none';
+  readonly certificates: Certificates | undefined;
+  readonly log: Log;
+}
+
+async function serveOn(context: CommandContext, doors: Doors): Promise<void> {
+  const { tokens, hostNames } = context.options;
+  const { http, certificates } = doors;
+  if (http === 'none') return serveRoots(context, doors, undefined);
   const readiness: Readiness = { reason: 'starting: looking at the files to serve', server: undefined };
   const endpoint = await startEndpoint({
     side: 'server',
@@ -42,10 +60,16 @@ export async function serve(context: CommandContext): Promise<void> {
     option: '--http',
     notReady: () => readiness.reason,
     others: (request, response) => readiness.server?.answerHttp(request, response) === true,
+    access: {
+      // a page that does not know a token gets nothing by any name
+      hostNames: tokens === undefined ? (hostNames ?? []) : 'any',
+      ...(tokens === undefined ? {} : { admits: (request) => readiness.server?.admitsToMetrics(request) === true }),
+      ...(certificates === undefined ? {} : { secure: certificates }),
+    },
     limits: FILES_LIMITS,
   });
   try {
-    await serveRoots(context, listen, { endpoint, readiness }, log);
+    await serveRoots(context, doors, { endpoint, readiness });
   } finally {
     await endpoint.close();
   }
@@ -65,11 +89,10 @@ interface Http {
 
 async function serveRoots(
   { operands, options, interruption }: CommandContext,
-  listen: HostPort,
+  { listen, certificates, log }: Doors,
   http: Http | undefined,
-  log: Log,
 ): Promise<void> {
-  const { all = false } = options;
+  const { all = false, tokens } = options;
   const align = checkedAlign(options);
   const pinning = startPinning(options, interruption.signal);
   const hangups = new Hangups();
@@ -83,6 +106,8 @@ async function serveRoots(
     ...rdmaOf(options, interruption.signal),
     ...watchOf(options),
     ...s3Of(options),
+    ...(certificates === undefined ? {} : { certificates }),
+    ...(tokens === undefined ? {} : { tokensFile: tokens }),
     log: (event, peer, detail) => logEvent(log, event, peer, detail),
   }).finally(() => pinning?.hide());
   // From here on there is something to drain; closing is bounded by the server's own limit.
@@ -109,6 +134,8 @@ async function serveRoots(
       rdma: formatHostPort(server.address()),
       ...(http === undefined ? {} : { http: formatHostPort(http.endpoint.address()) }),
       ...(server.s3 === undefined ? {} : { s3: formatHostPort(server.s3), buckets: server.s3.buckets }),
+      ...(certificates === undefined ? {} : { tls: true }),
+      ...(tokens === undefined ? {} : { tokens: true }),
       files,
       bytes: fileBytes,
       generation,
@@ -117,9 +144,11 @@ async function serveRoots(
     });
     await tellState(log, 'ready', `serving on ${formatHostPort(server.address())}`);
     hangups.onHangup(async () => {
-      await server.reloadKeys().catch((error) => log.error(`${error.message}; those that there were are still good`));
+      const keep = (error: Error): void => log.error(`${error.message}; those that there were are still good`);
+      await Promise.all([server.reloadKeys().catch(keep), server.reloadTokens().catch(keep), certificates?.reload()]);
       if ((await server.republish()) === 'unchanged') log.info('SIGHUP: nothing has changed');
     });
+    if (options.watch === true || options.watchInterval !== undefined) certificates?.watch(CERTIFICATES_LOOK_MS);
     await aborted(interruption.signal);
     setReadiness(http, 'stopping');
     log.info('stopping: no new connections, sending what was asked for');
@@ -158,6 +187,7 @@ const LEVELS: Readonly<Record<string, LogLevel>> = {
   bug: 'error',
   listener: 'error',
   'not published': 'error',
+  'certificate not taken over': 'error',
   warning: 'warn',
   watch: 'warn',
   refused: 'warn',
@@ -169,30 +199,7 @@ function logEvent(log: Log, event: string, peer: string, detail: string): void {
   log[LEVELS[event] ?? 'info']({ event, ...(peer === '' ? {} : { peer }) }, `${event}: ${detail}`);
 }
 
-function checkExposure(listen: HostPort, allowed: boolean, log: Log): void {
-  if (!isExposed(listen)) return;
-  const address = formatHostPort(listen);
-  if (!allowed) {
-    throw new CommandError(
-      'USAGE',
-      `${address} can be reached by other machines and there is no authentication yet: whoever can connect can read ` +
-        'every file served. Add --insecure-listen if the network is trusted',
-    );
-  }
-  log.warn(`${address} can be reached by other machines, and whoever can connect can read every file served`);
-}
-
-/** Other machines may only reach the S3 API when it asks for signatures, or when it is said that it need not. */
-function checkS3({ s3, s3Keys, s3Bucket, s3Domain, insecureListen = false }: OptionValues, log: Log): void {
-  if (s3 === undefined) {
-    if (s3Keys === undefined && s3Bucket === undefined && s3Domain === undefined) return;
-    throw new CommandError('USAGE', '--s3-keys, --s3-bucket and --s3-domain are about --s3, which is not given');
-  }
-  if (s3Keys === undefined) checkExposure(s3, insecureListen, log);
-  else if (isExposed(s3)) log.warn(`${formatHostPort(s3)} can be reached by other machines: bytes are not encrypted`);
-}
-
-function s3Of({ s3, s3Keys, s3Bucket, s3Domain }: OptionValues): Pick<ServeOptions, 's3'> {
+function s3Of({ s3, s3Keys, s3Bucket, s3Domain, hostNames }: OptionValues): Pick<ServeOptions, 's3'> {
   if (s3 === undefined) return {};
   return {
     s3: {
@@ -200,6 +207,7 @@ function s3Of({ s3, s3Keys, s3Bucket, s3Domain }: OptionValues): Pick<ServeOptio
       ...(s3Keys === undefined ? {} : { keysFile: s3Keys }),
       ...(s3Bucket === undefined ? {} : { bucket: s3Bucket }),
       ...(s3Domain === undefined ? {} : { domain: s3Domain }),
+      ...(hostNames === undefined ? {} : { hostNames }),
     },
   };
 }

@@ -37,7 +37,7 @@ const VERSION: CompletedOption = { flags: ['-V', '--version'], value: 'nothing',
 export const PROGRAM_OPTIONS: readonly CompletedOption[] = [HELP, VERSION];
 
 /** What a location may begin with, besides a path. */
-export const SCHEMES = ['rdma://', 's3://', 'https://', 'http://', 'file:///'] as const;
+export const SCHEMES = ['rdma://', 'rdmas://', 's3://', 'https://', 'http://', 'file:///'] as const;
 
 export function completedCommands(): CompletedCommand[] {
   return (Object.entries(COMMANDS) as [CommandName, CommandSpec][]).map(([name, spec]) => ({

@@ -56,6 +56,8 @@ export const SETTINGS = {
   hedge: setting('hedge', false, true, SWITCH),
   tokenFile: setting('tokenFile', '', true, FILE),
   caFile: setting('caFile', '', true, FILE),
+  clientCert: setting('clientCert', '', true, FILE),
+  clientKey: setting('clientKey', '', true, FILE),
   endpoint: setting('endpoint', '', true, TEXT('a URL')),
   region: setting('region', '', true, TEXT('a name')),
   pathStyle: setting('pathStyle', 'auto', true, { expected: 'auto, yes or no' }),

@@ -79,6 +79,16 @@ export const MANUAL: Readonly<Record<CommandName, CommandManual>> = {
     operands: [LOCATION],
     seeAlso: ['inspect', 'scan', 'cp'],
   },
+  'verbs-check': {
+    description: [
+      'Says whether reads of a server go over RDMA, and if not, what is missing and what to do: the library (rdma-core), ' +
+        'devices and their ports, how much memory may be locked, the server, a queue pair to it. Then it reads the same ' +
+        'ranges over RDMA and over TCP, compares them, and times small and large reads of both.',
+      'Devices may be those of network adapters or Soft-RoCE on any network interface (`rdma link add rxe0 type rxe netdev eth0`).',
+    ],
+    operands: [{ meaning: 'The server: `host:port`, or any location `rdma://host:port/…`', kind: 'location' }],
+    seeAlso: ['serve', 'scan'],
+  },
   inspect: {
     description: [
       "Reads a Parquet file's footer, and nothing else of it, and shows what it says: schema, row groups, and of each " +

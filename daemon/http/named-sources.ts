@@ -7,7 +7,7 @@ import { openSource, type Source } from '../../vfs/index.ts';
 import type { SourceConfig } from '../config/config.ts';
 import type { Log } from '../log.ts';
 import { logEvents } from '../source-log.ts';
-import { SOURCE_OPTION_NAMES, sourceAccess } from '../source-options.ts';
+import { SOURCE_OPTION_NAMES, type SourceAccess, sourceAccess, withoutCredentials } from '../source-options.ts';
 import { HttpError } from './http-error.ts';
 
 /** A source in use; it must be released once. */
@@ -79,17 +79,21 @@ export class NamedSources {
     }
   }
 
-  /** A source for one request. */
+  /** A source for one request, which says where it is: credentials of the daemon are not for any place that somebody names. */
   async borrow(location: string, config: SourceConfig): Promise<SourceLease> {
-    const source = await this.#open(location, config);
+    const source = await this.#open(location, config, withoutCredentials);
     return { source, config, release: once(() => this.#close(location, source)) };
   }
 
-  async #open(name: string, config: SourceConfig): Promise<Source> {
+  async #open(
+    name: string,
+    config: SourceConfig,
+    shown: (access: SourceAccess) => SourceAccess = (access) => access,
+  ): Promise<Source> {
     const { location, folder } = config;
     const source = await openSource(location, {
       workingFolder: folder,
-      ...sourceAccess(config, (path) => resolve(folder, path)),
+      ...shown(sourceAccess(config, (path) => resolve(folder, path))),
       onUnpinned: (path, reason) => this.#log.warn({ source: name, path }, reason),
       onEvent: logEvents(this.#log, { source: name }),
       onTransport: (text, outcome) => this.#log[outcome === 'no device' ? 'debug' : 'info']({ source: name }, text),

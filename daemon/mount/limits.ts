@@ -4,7 +4,7 @@
  * Milliseconds between looks at a source for other versions. A server tells of generations by itself while it is
  * connected, nobody tells of local files, and to list a bucket takes a request for each thousand objects, which is paid.
  */
-export const LOOK_MS = { rdma: 5000, http: 5000, https: 5000, s3: 60_000, file: 2000 } as const;
+export const LOOK_MS = { rdma: 5000, rdmas: 5000, http: 5000, https: 5000, s3: 60_000, file: 2000 } as const;
 
 /** Milliseconds between two looks when reads find that files have changed: readers in a loop must not cause more. */
 export const LOOK_GAP_MS = 250;

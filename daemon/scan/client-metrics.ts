@@ -26,6 +26,7 @@ interface SourceSums {
   retries: number;
   reconnects: number;
   readonly completions: Map<number, number>;
+  readonly rdmaCompletions: Map<number, number>;
   readonly resilience: ResilienceCounters;
 }
 
@@ -92,7 +93,26 @@ export class ClientMetrics {
     for (const [status, count] of sums.completions) {
       samples.add(METRICS.fetchCompletions, count, { status: statusName(status) ?? 'other' });
     }
+    for (const [status, count] of sums.rdmaCompletions) {
+      samples.add(METRICS.rdmaCompletions, count, { status: statusName(status) ?? 'other' });
+    }
     this.#collectActivity(samples);
+    this.#collectRdma(samples);
+  }
+
+  /** A device that several sources share counts once. */
+  #collectRdma(samples: Samples): void {
+    const registered = new Map<string, number>();
+    for (const { activity } of this.#sources) {
+      const rdma = activity?.rdma();
+      if (rdma === undefined) continue;
+      samples.add(METRICS.rdmaReadsOut, rdma.readsOut);
+      if (rdma.device === undefined || registered.has(rdma.device.device)) continue;
+      const { device, gid, registeredBytes } = rdma.device;
+      registered.set(device, registeredBytes);
+      samples.add(METRICS.rdmaInfo, 1, { device, gid });
+      samples.add(METRICS.rdmaRegisteredBytes, registeredBytes);
+    }
   }
 
   #collectActivity(samples: Samples): void {
@@ -195,6 +215,7 @@ function newSums(): SourceSums {
     retries: 0,
     reconnects: 0,
     completions: new Map(),
+    rdmaCompletions: new Map(),
     resilience: newResilienceSums(),
   };
 }
@@ -209,6 +230,7 @@ function addSource(sums: SourceSums, { counters, footers, activity }: Source): v
     retries: counters.retries,
     reconnects: counters.reconnects,
     completions: activity?.completions ?? new Map(),
+    rdmaCompletions: new Map(activity?.rdma()?.completions),
     resilience: counters,
   });
 }
@@ -221,8 +243,11 @@ function merge(sums: SourceSums, more: SourceSums): void {
   sums.discarded += more.discarded;
   sums.retries += more.retries;
   sums.reconnects += more.reconnects;
-  for (const [status, count] of more.completions) {
-    sums.completions.set(status, (sums.completions.get(status) ?? 0) + count);
-  }
+  addCounts(sums.completions, more.completions);
+  addCounts(sums.rdmaCompletions, more.rdmaCompletions);
   addResilience(sums.resilience, more.resilience);
+}
+
+function addCounts(sums: Map<number, number>, more: ReadonlyMap<number, number>): void {
+  for (const [status, count] of more) sums.set(status, (sums.get(status) ?? 0) + count);
 }

@@ -162,8 +162,10 @@ describe('a client', () => {
   });
 
   test('that reads slowly is not', async () => {
-    await using api = await TestApi.start({ a: lake.path('a.parquet') }, { clientTimeout: 400 });
+    const clientTimeout = 1000;
+    await using api = await TestApi.start({ a: lake.path('a.parquet') }, { clientTimeout });
     const client = RawClient.scan(api.port, { source: 'a' });
+    const began = performance.now();
     while (!client.text.endsWith('0\r\n\r\n') && !client.closed) {
       client.socket.resume();
       await sleep(5);
@@ -171,6 +173,7 @@ describe('a client', () => {
       await sleep(50);
     }
     assert.ok(client.text.endsWith('0\r\n\r\n'));
+    assert.ok(performance.now() - began > clientTimeout, 'it took longer than a client may rest');
     client.socket.destroy();
     await api.idle();
   });

@@ -68,7 +68,11 @@ describe('mistakes', () => {
       ['cp', 'x', 'rdma://h/new.parquet'],
       /rdma:\/\/h\/new\.parquet: a destination is a local file/,
     ],
-    ['an address others reach', ['serve', '.', '--listen', '0.0.0.0:0'], /no authentication[\s\S]*--insecure-listen/],
+    [
+      'an address others reach',
+      ['serve', '.', '--listen', '0.0.0.0:0'],
+      /--tokens or --tls-client-ca[\s\S]*--insecure-listen/,
+    ],
   ];
   for (const [what, args, says] of cases) {
     test(`${what} is told and ends with 2`, async () => {

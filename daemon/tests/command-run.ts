@@ -90,9 +90,10 @@ export async function qanatServe(args: readonly string[]): Promise<Server> {
     hangup: () => void child.kill('SIGHUP'),
     kill: () => void child.kill('SIGKILL'),
     async stop() {
-      const exit = once(child, 'exit');
+      // not 'exit': what it wrote last is read behind that
+      const closed = once(child, 'close');
       child.kill('SIGTERM');
-      const [code] = (await exit) as [number | null];
+      const [code] = (await closed) as [number | null];
       return { code, lines };
     },
   };

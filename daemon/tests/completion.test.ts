@@ -81,7 +81,7 @@ describe('bash', { skip: missing('bash') }, () => {
       'qanat completion ',
     );
     assert.deepEqual(files?.toSorted(), ['data file.parquet', 'data folder']);
-    assert.deepEqual(schemes, ['rdma://']);
+    assert.deepEqual(schemes, ['rdma://', 'rdmas://']);
     assert.deepEqual(server, []);
     assert.deepEqual(columns, []);
     assert.deepEqual(target?.toSorted(), ['data file.parquet', 'data folder']);
@@ -105,7 +105,7 @@ describe('fish', { skip: missing('fish') }, () => {
     assert.deepEqual(ask('qanat scan --format=nd'), ['--format=ndjson']);
     assert.deepEqual(ask('qanat scan da').toSorted(), ['data file.parquet', 'data folder/']);
     assert.deepEqual(ask('qanat help sc'), ['scan']);
-    assert.deepEqual(ask('qanat ls rd'), ['rdma://']);
+    assert.deepEqual(ask('qanat ls rd'), ['rdma://', 'rdmas://']);
     assert.deepEqual(ask('qanat completion z'), ['zsh']);
   });
 });
@@ -142,7 +142,7 @@ describe('zsh', { skip: missing('zsh') }, () => {
       ['qanat scan --limit 3 data\\ fi', 'qanat scan --limit 3 data\\ file.parquet '],
       ['qanat serve --all data\\ fo', 'qanat serve --all data\\ folder/'],
       ['qanat help sc', 'qanat help scan '],
-      ['qanat ls rd', 'qanat ls rdma://'],
+      ['qanat ls rdmas', 'qanat ls rdmas://'],
       ['qanat completion z', 'qanat completion zsh '],
     ];
     const typed = `${cases.map(([line]) => line).join('\n')}\n`;

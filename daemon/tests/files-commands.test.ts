@@ -8,6 +8,7 @@ import { after, before, describe, test } from 'node:test';
 import { DuckDBInstance } from '@duckdb/node-api';
 import { qanat, qanatServe, type Server } from './command-run.ts';
 import { Lake, numbersQuery } from './lake.ts';
+import { until } from './mount-rig.ts';
 
 let lake: Lake;
 let server: Server;
@@ -31,14 +32,14 @@ after(async () => {
 });
 
 describe('serve', () => {
-  test('says in one line what and where, and what it skipped in its log', () => {
+  test('says in one line what and where, and what it skipped in its log', async () => {
     const { event, files, bytes, generation, pid } = server.ready;
     assert.equal(event, 'ready');
     assert.doesNotThrow(() => process.kill(Number(pid), 0));
     assert.equal(files, 2);
     assert.equal(typeof bytes, 'number');
     assert.match(String(generation), /^[0-9a-f]{16,}$/);
-    assert.match(server.errors(), /skipped: notes\.txt: it is not named as Parquet/);
+    await until(() => /skipped: notes\.txt: it is not named as Parquet/.test(server.errors()), 'what was skipped');
   });
 
   test('SIGTERM ends it with 0 and nothing more on standard output', async () => {

@@ -94,7 +94,7 @@ describe('help', () => {
       );
       assert.match(
         roff,
-        /^\.TH QANAT(-[A-Z]+)? 1 "" "Qanat 1\.2\.3" "Qanat Manual"\n\.SH NAME\nqanat(\\-[a-z]+)? \\- /,
+        /^\.TH QANAT(-[A-Z]+)* 1 "" "Qanat 1\.2\.3" "Qanat Manual"\n\.SH NAME\nqanat(\\-[a-z]+)* \\- /,
       );
     }
   });

@@ -1,22 +1,23 @@
 /** How commands end before their end: Ctrl-C, SIGTERM, a reader that goes away, a server that dies. */
 import assert from 'node:assert/strict';
-import { readdirSync, statSync } from 'node:fs';
+import { linkSync, readdirSync, statSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { after, before, describe, test } from 'node:test';
 import { qanat } from './command-run.ts';
 import { Lake, numbersQuery } from './lake.ts';
 
-/** Enough that writing it as text takes longer than sending a signal. */
-const ROWS = 1_500_000;
+const ROWS = 300_000;
+/** The same file by so many names: writing all as text takes much longer than sending a signal, on a busy machine too. */
+const NAMES = 40;
 /** Bounded: far less than a scan that ignores the signal and waits for its reader would take. */
 const END_MS_MAX = 15_000;
 
 let lake: Lake;
-let file: string;
 
 before(async () => {
   lake = await Lake.create();
-  file = await lake.write('big.parquet', numbersQuery(ROWS), 'row_group_size 100000');
+  const file = await lake.write('0.parquet', numbersQuery(ROWS), 'row_group_size 100000');
+  for (let k = 1; k < NAMES; k++) linkSync(file, lake.path(`${k}.parquet`));
 });
 after(() => lake[Symbol.asyncDispose]());
 
@@ -38,7 +39,7 @@ describe('signals', () => {
     test(`${signal} while a file is written: ${code}, soon, and no file`, async () => {
       await using target = await Lake.create();
       let sent = 0;
-      const result = await qanat(['scan', file, '--format', 'ndjson', '-o', target.path('out.ndjson')], {
+      const result = await qanat(['scan', lake.folder, '--format', 'ndjson', '-o', target.path('out.ndjson')], {
         started: (child) =>
           whenWriting(target.folder, () => {
             sent = performance.now();
@@ -55,7 +56,7 @@ describe('signals', () => {
 
   test('Ctrl-C while the reader of a pipe does not read', async () => {
     let sent = 0;
-    const result = await qanat(['scan', file, '--format', 'csv'], {
+    const result = await qanat(['scan', lake.folder, '--format', 'csv'], {
       unread: true,
       started: (child) => {
         // the pipe is full soon after the first bytes
@@ -73,7 +74,7 @@ describe('signals', () => {
 
   test('Ctrl-C in the demo: 130, and nothing of it is left', async () => {
     await using temporary = await Lake.create();
-    const result = await qanat(['demo', '--rows', '3000000'], {
+    const result = await qanat(['demo', '--rows', '1000000'], {
       env: { TMPDIR: temporary.folder },
       started: (child) => {
         const timer = setInterval(() => {
@@ -92,7 +93,7 @@ describe('a reader that goes away', () => {
   for (const format of ['csv', 'ndjson', 'arrow', 'table']) {
     test(`after the first bytes of ${format}: quietly, with 0`, async () => {
       const limit = format === 'table' ? ['--limit', '200000'] : [];
-      const result = await qanat(['scan', file, '--format', format, ...limit], {
+      const result = await qanat(['scan', lake.folder, '--format', format, ...limit], {
         unread: true,
         started: (child) => {
           child.stdout!.once('data', () => child.stdout!.destroy());

@@ -12,7 +12,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { QANAT } from './command-run.ts';
 
 const CAP_SYS_ADMIN = 21n;
-const PROGRAM_MS = 60_000;
+/** Bounded: far more than anything here takes on a loaded machine. */
+const PROGRAM_MS = 180_000;
 
 /** Why this process can't mount as root does; false when it can. */
 export function whyNoMounts(): string | false {

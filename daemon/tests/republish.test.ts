@@ -119,7 +119,7 @@ test('clients that read at random while files are rewritten and republished', as
         await readVersion(source, files[mine(files.length)]!, mine, tally);
       }
       // what is there in the end is seen by all
-      for (let left = 400; ; left--) {
+      for (let left = 6000; ; left--) {
         const found = (await source.list()).map(({ path, length }) => `${path} ${length}`).join();
         if (found === final()) break;
         assert.ok(left > 0, `${found} is not ${final()}`);
@@ -231,7 +231,7 @@ test('qanat serve publishes at SIGHUP, and by itself with --watch', async (t) =>
   const folder = makeFolder(t);
   replace(folder, 'a.parquet', wordsOf(1, 10));
   const until = async (check: () => boolean | Promise<boolean>, what: string): Promise<void> => {
-    for (let left = 200; !(await check()); left--) {
+    for (let left = 2400; !(await check()); left--) {
       assert.ok(left > 0, what);
       await sleep(25);
     }

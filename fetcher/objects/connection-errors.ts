@@ -1,5 +1,6 @@
 /** What went wrong with a connection or an answer's form, from undici's and Node's codes: whether it may be tried again. */
 import { FetchError, type FetchErrorCode } from '../errors.ts';
+import { tlsFailure } from '../transport/tls-errors.ts';
 
 const KINDS: Readonly<Record<string, readonly [code: FetchErrorCode, retryable: boolean, words?: string]>> = {
   ECONNREFUSED: ['REFUSED', true, 'connection refused'],
@@ -30,17 +31,14 @@ export function connectionError(error: unknown, where: string): FetchError {
     return new FetchError(name, `${where}: ${words ?? message}`, { retryable, cause: error });
   }
   if (error instanceof Error && error.name === 'HTTPParserError') {
-    const words = `${where}: what answers is not HTTP (${message})`;
+    const isTls = where.startsWith('http:') ? ': is it https://?' : '';
+    const words = `${where}: what answers is not HTTP (${message})${isTls}`;
     return new FetchError('PROTOCOL', words, { retryable: true, cause: error });
   }
-  if (isCertificate(code)) {
-    const words = `its certificate is not accepted (${code}); a certificate authority of your own goes to --ca-file`;
+  const failure = tlsFailure({ code, message });
+  if (failure !== undefined) {
+    const words = failure.isPlain ? `${failure.words}: is it http://?` : failure.words;
     return new FetchError('REFUSED', `${where}: ${words}`, { cause: error });
-  }
-  if (code.startsWith('ERR_SSL') || code === 'EPROTO') {
-    return new FetchError('REFUSED', `${where}: it does not speak TLS as we do (${code}): is it http://?`, {
-      cause: error,
-    });
   }
   return new FetchError('LOST', `${where}: ${message}`, { retryable: true, cause: error });
 }
@@ -52,8 +50,4 @@ function innermost(error: unknown): { code?: string; message: string } {
   const { code, cause } = error as NodeJS.ErrnoException;
   if (KINDS[code ?? ''] === undefined && cause instanceof Error) return innermost(cause);
   return { ...(code === undefined ? {} : { code }), message: error.message };
-}
-
-function isCertificate(code: string): boolean {
-  return /CERT|SELF_SIGNED|UNABLE_TO_(VERIFY|GET_ISSUER)|ALTNAME/.test(code);
 }

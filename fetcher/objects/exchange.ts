@@ -3,8 +3,8 @@
  * they were received in, so that who knows where they belong copies them there once. It settles once; after that the
  * sink hears nothing any more.
  */
-import { rootCertificates } from 'node:tls';
-import { Agent, type Dispatcher } from 'undici';
+import type { SecureContextOptions } from 'node:tls';
+import { Agent, type buildConnector, type Dispatcher } from 'undici';
 import { FetchError } from '../errors.ts';
 import type { Tell } from '../transport/events.ts';
 import type { TransportCounters } from '../transport/transport.ts';
@@ -18,8 +18,8 @@ export interface PoolOptions {
   readonly connectMs: number;
   /** Time without an answer's headers, or without more of its bytes. */
   readonly stallMs: number;
-  /** Certificate authorities beside those of Node, PEM. */
-  readonly ca?: string;
+  /** For https. */
+  readonly tls: SecureContextOptions;
   readonly counters: TransportCounters;
   /** Told of connections that are made. */
   readonly tell?: Tell | undefined;
@@ -36,7 +36,7 @@ export interface Pool {
 }
 
 /** Connections of one source: no other one shares them, and they end with it. */
-export function openPool({ connections, connectMs, stallMs, ca, counters, tell }: PoolOptions): Pool {
+export function openPool({ connections, connectMs, stallMs, tls, counters, tell }: PoolOptions): Pool {
   /** Connections that nothing has been sent over. */
   let fresh = 0;
   const dispatcher = new Agent({
@@ -46,7 +46,7 @@ export function openPool({ connections, connectMs, stallMs, ca, counters, tell }
     bodyTimeout: stallMs,
     keepAliveTimeout: IDLE_MS,
     maxHeaderSize: HEADER_BYTES_MAX,
-    connect: { timeout: connectMs, ...(ca === undefined ? {} : { ca: [...rootCertificates, ca] }) },
+    connect: { timeout: connectMs, ...(tls as buildConnector.BuildOptions) },
   });
   dispatcher.on('connect', ({ origin }) => {
     fresh++;

@@ -1,16 +1,14 @@
 /** From an `http://` or `https://` URL to its server as a source, and the path in it. A "?" begins a query, as in any URL. */
 import { createHash } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { FetchError } from '../errors.ts';
+import { type CredentialOptions, fetchTlsOptions, fetchToken } from '../transport/credentials.ts';
 import type { OnSkipped } from '../transport/file-transport.ts';
-import { asFetchError } from '../transport/local-errors.ts';
 import type { Transport } from '../transport/transport.ts';
 import { openPool, type PoolOptions } from './exchange.ts';
 import { HttpTransport } from './http-transport.ts';
 
-export interface OpenHttpOptions extends Omit<PoolOptions, 'ca'> {
-  readonly tokenFile?: string | undefined;
-  readonly caFile?: string | undefined;
+export interface OpenHttpOptions extends Omit<PoolOptions, 'tls'> {
+  readonly credentials: CredentialOptions;
   readonly onUnpinned?: OnSkipped | undefined;
 }
 
@@ -19,7 +17,7 @@ const HTTP_URL = /^(?<scheme>https?):\/\/(?<authority>[^/?#@\s]+)(?:\/(?<path>[^
 /** Opens the source; nothing is sent yet. Throws FetchError BAD_URL, and what is wrong with a file of the options. */
 export async function openHttpSource(
   url: string,
-  { tokenFile, caFile, onUnpinned, ...pool }: OpenHttpOptions,
+  { credentials, onUnpinned, ...pool }: OpenHttpOptions,
 ): Promise<{ source: Transport; path: string; identity: string }> {
   const parts = HTTP_URL.exec(url)?.groups;
   const origin = `${parts?.scheme?.toLowerCase()}://${parts?.authority}`;
@@ -27,33 +25,17 @@ export async function openHttpSource(
     throw new FetchError('BAD_URL', `${url}: expected https://host:port/path`);
   }
   const query = parts.query ?? '';
-  const token = await fetchToken(tokenFile);
-  const ca = await fetchText(caFile);
+  const token = await fetchToken(credentials);
+  const tls = await fetchTlsOptions(credentials);
   const source = new HttpTransport({
     origin,
     query,
     token,
     counters: pool.counters,
     onUnpinned,
-    pool: openPool(ca === undefined ? pool : { ...pool, ca }),
+    pool: openPool({ ...pool, tls }),
   });
   return { source, path: decoded(parts.path ?? '', url), identity: origin.toLowerCase() + queryMark(query) };
-}
-
-/** The one line of a file that is a secret. */
-async function fetchToken(path: string | undefined): Promise<string | undefined> {
-  const token = (await fetchText(path))?.trim();
-  if (path === undefined || /^[\x21-\x7e]+$/.test(token ?? '')) return token;
-  throw new FetchError('OPTION', `${path}: expected a token in one line`);
-}
-
-async function fetchText(path: string | undefined): Promise<string | undefined> {
-  if (path === undefined) return undefined;
-  try {
-    return await readFile(path, 'utf8');
-  } catch (error) {
-    throw asFetchError(error, path);
-  }
 }
 
 function decoded(path: string, url: string): string {

@@ -1,7 +1,6 @@
 /** From an `s3://bucket/prefix` URL to its bucket as a source, and the path in it. */
-import { readFile } from 'node:fs/promises';
 import { FetchError } from '../errors.ts';
-import { asFetchError } from '../transport/local-errors.ts';
+import { type CredentialOptions, fetchTlsOptions } from '../transport/credentials.ts';
 import type { Transport } from '../transport/transport.ts';
 import { openPool, type PoolOptions } from './exchange.ts';
 import { S3Bucket } from './s3-sdk.ts';
@@ -20,15 +19,15 @@ export interface S3Options {
   readonly requesterPays?: boolean;
 }
 
-export interface OpenS3Options extends Omit<PoolOptions, 'ca'> {
+export interface OpenS3Options extends Omit<PoolOptions, 'tls'> {
   readonly s3: S3Options | undefined;
-  readonly caFile?: string | undefined;
+  readonly credentials: CredentialOptions;
 }
 
 /** Opens the source; nothing is sent yet. Throws FetchError BAD_URL, and what is wrong with a file of the options. */
 export async function openS3Source(
   url: string,
-  { s3 = {}, caFile, ...options }: OpenS3Options,
+  { s3 = {}, credentials, ...options }: OpenS3Options,
 ): Promise<{ source: Transport; path: string; identity: string }> {
   const [, bucket, path = ''] = /^s3:\/\/([A-Za-z0-9][A-Za-z0-9._-]{1,62})(?:\/(.*))?$/is.exec(url) ?? [];
   if (bucket === undefined) throw new FetchError('BAD_URL', `${url}: expected s3://bucket/path`);
@@ -36,8 +35,7 @@ export async function openS3Source(
   if (endpoint !== undefined && !isEndpoint(endpoint)) {
     throw new FetchError('OPTION', 'the endpoint of a store is written https://host:port');
   }
-  const ca = await fetchCa(caFile);
-  const pool = openPool(ca === undefined ? options : { ...options, ca });
+  const pool = openPool({ ...options, tls: await fetchTlsOptions(credentials) });
   const access = { region, pathStyle, isAnonymous: anonymous, isRequesterPays: requesterPays };
   const { counters, tell } = options;
   const connected = new S3Bucket({ bucket, endpoint, ...access, pool, counters, tell });
@@ -47,15 +45,6 @@ export async function openS3Source(
 
 function isEndpoint(text: string): boolean {
   return /^https?:\/\/[^/?#@\s]+(\/[^?#]*)?$/i.test(text) && URL.canParse(text);
-}
-
-async function fetchCa(path: string | undefined): Promise<string | undefined> {
-  if (path === undefined) return undefined;
-  try {
-    return await readFile(path, 'utf8');
-  } catch (error) {
-    throw asFetchError(error, path);
-  }
 }
 
 function decoded(path: string, url: string): string {

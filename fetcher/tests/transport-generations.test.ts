@@ -47,7 +47,7 @@ const named = (files: readonly FileVersion[], path: string): FileVersion => file
 const isStale = (error: unknown): boolean => error instanceof FetchError && error.code === 'STALE' && !error.retryable;
 
 async function until(check: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  for (let left = 400; !(await check()); left--) {
+  for (let left = 6000; !(await check()); left--) {
     assert.ok(left > 0, what);
     await sleep(5);
   }

@@ -155,7 +155,7 @@ test('a server that is busy says when to come again', async (t) => {
   const server = await startWebServer(t, makeFolder(t, { 'f.parquet': BYTES }));
   const waits: (number | undefined)[] = [];
   const onRetry = (error: FetchError): void => void waits.push(error.busyMs);
-  const { transport } = await openTransport(`${server.origin}/`, { retry: { onRetry, baseMs: 1 } });
+  const { transport } = await openTransport(`${server.origin}/`, { retry: { onRetry, baseMs: 1, capMs: 20 } });
   t.after(() => transport.close());
   let storm = 20;
   server.fault = () => (storm-- > 0 ? 'busy' : undefined);

@@ -162,15 +162,15 @@ test('a source that is away is tried for as long as patience lasts, by all reads
   });
   let told = 0;
   const rules = { baseMs: 5, capMs: 20, budget: 100, random: () => 0.999, onRetry: () => told++ };
-  const transport = withRetry(away, newTransportCounters(), { ...rules, patienceMs: 1200 });
+  const transport = withRetry(away, newTransportCounters(), { ...rules, patienceMs: 1500 });
   const began = performance.now();
   const read = (): Promise<void> => transport.read(FILE, 0, new Uint8Array(1));
   const results = await Promise.allSettled(Array.from({ length: 50 }, read));
-  assert.ok(performance.now() - began >= 1190, 'not given up before');
+  assert.ok(performance.now() - began >= 1490, 'not given up before');
   for (const result of results) {
-    assert.ok(result.status === 'rejected' && hasCode('REFUSED', /gave up after \d{2} attempts/)(result.reason));
+    assert.ok(result.status === 'rejected' && hasCode('REFUSED', /gave up after \d+ attempts/)(result.reason));
   }
-  assert.ok(calls >= 50 * 10, 'more than the attempts and the budget would give a single read');
+  assert.ok(calls > 50 * 6, 'more than the attempts and the budget would give a single read');
   assert.equal(told, calls - 50);
   // what else fails is not waited for
   let stalls = 0;

@@ -3,6 +3,9 @@
 /** Port of a storage server when the URL names none. */
 export const DEFAULT_PORT = 7400;
 
+/** Characters of a token: with what stands in front of it, it fits into a hello. */
+export const TOKEN_CHARACTERS_MAX = 2048;
+
 /** Work requests of one queue pair that may be posted and not completed. */
 export const QUEUE_DEPTH = 128;
 

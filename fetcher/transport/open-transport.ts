@@ -2,7 +2,7 @@
  * From a URL to a transport with everything that belongs to it: the source itself, stall timer, bound on concurrency,
  * retries, a disk cache. The path within the source comes back as the user wrote it (percent sequences decoded), globs and all.
  *
- *     rdma://host[:port]/path     file:///path     http[s]://host[:port]/path[?query]     s3://bucket/path
+ *     rdma[s]://host[:port]/path     file:///path     http[s]://host[:port]/path[?query]     s3://bucket/path
  *
  * Behind the name of a packed region `!/` leads into it: file:///path/lake.qanat!/path.
  */
@@ -14,6 +14,7 @@ import { FetchError } from '../errors.ts';
 import { openHttpSource } from '../objects/open-http.ts';
 import { openS3Source, type S3Options } from '../objects/open-s3.ts';
 import { ConcurrencyControl, concurrencyBounds } from './concurrency.ts';
+import type { CredentialOptions } from './credentials.ts';
 import type { Tell } from './events.ts';
 import { FileTransport, type OnSkipped } from './file-transport.ts';
 import { LatencyWindow } from './latency-window.ts';
@@ -47,7 +48,7 @@ import { type RetryPolicy, withRetry } from './with-retry.ts';
 import { withSharedLooks } from './with-shared-looks.ts';
 import { withStallTimer } from './with-stall-timer.ts';
 
-export interface OpenTransportOptions {
+export interface OpenTransportOptions extends CredentialOptions {
   /** Reads under way at a time. */
   readonly concurrency?: number;
   /** Queue pairs to one server at most. */
@@ -75,10 +76,6 @@ export interface OpenTransportOptions {
   readonly onEvent?: Tell;
   /** Told when a server's new generation has taken the place of an earlier one: what is listed from then on is it. */
   readonly onGeneration?: (generation: string) => void;
-  /** File with a bearer token for an HTTP server; it is never sent to another one that this redirects to. */
-  readonly tokenFile?: string;
-  /** File with certificate authorities to accept besides those of Node, PEM. */
-  readonly caFile?: string;
   /** How buckets of S3 are reached. */
   readonly s3?: S3Options;
   /** Told, once each, of files of an HTTP server that nothing pins, so that changes may go unnoticed. */
@@ -167,10 +164,10 @@ async function openSource(
   counters: TransportCounters,
   activity: TransportActivity,
 ): Promise<{ source: Transport; path: string; identity: string }> {
-  if (url.startsWith('rdma://')) {
-    const { host, port, path } = parseServerUrl(url);
-    const source = new QueuePairTransport({ host, port, counters, activity, ...queuePairOptions(options) });
-    return { source, path, identity: `rdma://${host.toLowerCase()}:${port}` };
+  if (/^rdmas?:/.test(url)) {
+    const { host, port, path, secure } = parseServerUrl(url);
+    const source = new QueuePairTransport({ host, port, secure, counters, activity, ...queuePairOptions(options) });
+    return { source, path, identity: `rdma${secure ? 's' : ''}://${host.toLowerCase()}:${port}` };
   }
   if (url.startsWith('file://')) {
     const { root, path } = await splitLocalPath(parseFileUrl(url));
@@ -179,8 +176,8 @@ async function openSource(
   }
   const pool = { ...poolOptions(options), counters, tell: options.onEvent };
   if (/^https?:\/\//i.test(url)) {
-    const { tokenFile, onUnpinned } = options;
-    return openHttpSource(url, { ...pool, tokenFile, onUnpinned });
+    const { onUnpinned } = options;
+    return openHttpSource(url, { ...pool, onUnpinned });
   }
   if (/^s3:\/\//i.test(url)) return openS3Source(url, { ...pool, s3: options.s3 });
   throw new FetchError(
@@ -189,13 +186,14 @@ async function openSource(
   );
 }
 
-function poolOptions({ concurrency, connectMs, stallMs, caFile }: OpenTransportOptions) {
+function poolOptions(options: OpenTransportOptions) {
+  const { concurrency, connectMs, stallMs } = options;
   return {
     // as many as there may be reads, so that none waits for another's; they are made when they are needed
     connections: concurrencyBounds(concurrency).most + HEDGES_MAX,
     connectMs: connectMs ?? stallMs ?? CONNECT_MS,
     stallMs: stallMs ?? STALL_MS,
-    caFile,
+    credentials: options,
   };
 }
 
@@ -209,6 +207,7 @@ function queuePairOptions(options: OpenTransportOptions) {
     outstandingMax: options.outstandingMax ?? OUTSTANDING_MAX,
     readBytesMax: options.readBytesMax ?? READ_BYTES_MAX,
     windowBytes: options.windowBytes ?? WINDOW_BYTES,
+    credentials: options,
     rdmaChoice: new VerbsChoice(options.rdma ?? {}, options.checksum ?? false, options.onTransport),
     ...(options.onGeneration === undefined ? {} : { onGeneration: options.onGeneration }),
     ...(options.onEvent === undefined ? {} : { tell: options.onEvent }),
@@ -216,15 +215,15 @@ function queuePairOptions(options: OpenTransportOptions) {
 }
 
 const SERVER_URL =
-  /^rdma:\/\/(?:\[(?<v6>[0-9a-fA-F:.]+)\]|(?<host>[^/:@[\]\s]+))(?::(?<port>\d{1,5}))?(?:\/(?<path>.*))?$/s;
+  /^rdma(?<s>s?):\/\/(?:\[(?<v6>[0-9a-fA-F:.]+)\]|(?<host>[^/:@[\]\s]+))(?::(?<port>\d{1,5}))?(?:\/(?<path>.*))?$/s;
 
 // Not `new URL`: it would read "?" of a glob as a query and fold "..".
-function parseServerUrl(url: string): { host: string; port: number; path: string } {
+function parseServerUrl(url: string): { host: string; port: number; path: string; secure: boolean } {
   const parts = SERVER_URL.exec(url)?.groups;
   if (parts === undefined) throw new FetchError('BAD_URL', `${url}: expected rdma://host:port/path`);
   const port = Number(parts.port ?? DEFAULT_PORT);
   if (port < 1 || port > 65535) throw new FetchError('BAD_URL', `${url}: no port ${port}`);
-  return { host: (parts.v6 ?? parts.host)!, port, path: decodePath(parts.path ?? '', url) };
+  return { host: (parts.v6 ?? parts.host)!, port, path: decodePath(parts.path ?? '', url), secure: parts.s === 's' };
 }
 
 function parseFileUrl(url: string): string {

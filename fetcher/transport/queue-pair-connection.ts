@@ -1,14 +1,16 @@
 /**
- * One queue pair over one TCP connection: connect, handshake, bytes to and from the socket, the stall timer, the end. The
+ * One queue pair over one TCP connection, under TLS or not: connect, handshake, bytes to and from the socket, the stall timer, the end. The
  * socket reads into the buffers that the pair names (`onread`), so payloads land in their destination without a copy.
  */
-import { connect, type OnReadOpts, type Socket } from 'node:net';
+import { connect, isIP, type OnReadOpts, type Socket } from 'node:net';
+import { type SecureContextOptions, connect as tlsConnect } from 'node:tls';
 import {
   decodeWelcome,
   encodeClose,
   encodeHello,
   HANDSHAKE_MAGIC,
   isProtocolError,
+  QUEUE_PAIR_ALPN,
   REFUSAL,
   type Refused,
   refusalName,
@@ -18,13 +20,18 @@ import {
   type Welcome,
 } from '../../storage-server/protocol/index.ts';
 import { FetchError, type FetchErrorCode } from '../errors.ts';
+import { type CredentialOptions, fetchTlsOptions, fetchToken } from './credentials.ts';
 import { QueuePair } from './queue-pair.ts';
 import type { Completion, Requester } from './requester.ts';
+import { tlsFailure } from './tls-errors.ts';
 import { VerbsNegotiation, type VerbsWish } from './verbs-negotiation.ts';
 
 export interface ConnectOptions {
   readonly host: string;
   readonly port: number;
+  /** Under TLS. */
+  readonly secure?: boolean;
+  readonly credentials?: CredentialOptions;
   readonly connectMs: number;
   readonly stallMs: number;
   /** A server has answered there before: what goes wrong now may be over soon. */
@@ -48,10 +55,24 @@ export interface ConnectionEvents {
   onEnd(reason: string): void;
 }
 
-/** Connects and shakes hands. Rejects with FetchError HOST, REFUSED, STALLED or PROTOCOL. */
-export function connectQueuePair(options: ConnectOptions, events: ConnectionEvents): Promise<QueuePairConnection> {
+/** What is shown to the server; `tls` is there for connections under TLS. */
+interface Shown {
+  readonly token: string | undefined;
+  readonly tls: SecureContextOptions | undefined;
+}
+
+/** Connects and shakes hands. Rejects with FetchError HOST, REFUSED, STALLED, PROTOCOL or CLOSED, and what is wrong with files. */
+export async function connectQueuePair(
+  options: ConnectOptions,
+  events: ConnectionEvents,
+): Promise<QueuePairConnection> {
+  const { credentials = {}, secure = false, signal } = options;
+  const token = await fetchToken(credentials);
+  const tls = secure ? await fetchTlsOptions(credentials) : undefined;
+  if (signal?.aborted) throw new FetchError('CLOSED', 'the transport is closed');
   return new Promise((resolve, reject) => {
-    const connection: QueuePairConnection = new QueuePairConnection(options, events, (error) => {
+    const shown = { token, tls };
+    const connection: QueuePairConnection = new QueuePairConnection(options, shown, events, (error) => {
       if (error === undefined) resolve(connection);
       else reject(error);
     });
@@ -73,11 +94,20 @@ export class QueuePairConnection {
   #ended = false;
   readonly #proven: boolean;
   readonly #checksum: boolean;
+  readonly #isSecure: boolean;
+  /** Bytes can go over it: it is connected, and done with TLS. */
+  #isOpen = false;
   readonly #rdma: VerbsNegotiation | undefined;
   #onClosed: (() => void) | undefined;
 
-  constructor(options: ConnectOptions, events: ConnectionEvents, settle: (error: FetchError | undefined) => void) {
+  constructor(
+    options: ConnectOptions,
+    { token, tls }: Shown,
+    events: ConnectionEvents,
+    settle: (error: FetchError | undefined) => void,
+  ) {
     this.#events = events;
+    this.#isSecure = tls !== undefined;
     this.#settle = settle;
     this.#peer = options.host.includes(':') ? `[${options.host}]:${options.port}` : `${options.host}:${options.port}`;
     this.#proven = options.proven ?? false;
@@ -106,13 +136,17 @@ export class QueuePairConnection {
       buffer: () => this.#target(),
       callback: (bytes) => this.#received(bytes),
     };
-    this.#socket = connect({ host: options.host, port: options.port, noDelay: true, keepAlive: true, onread });
+    this.#socket = this.#open(options, tls, onread);
     this.#timer = setTimeout(() => this.#endSilent(options.connectMs), options.connectMs);
     this.#socket.once('connect', () => {
       this.#reached = true;
-      this.#socket.write(encodeHello({ ...options, verbs: rdma?.client !== undefined }));
     });
-    this.#socket.on('error', (error) => this.#end(error.message, connectError(error, this.#proven)));
+    this.#socket.once(tls === undefined ? 'connect' : 'secureConnect', () => {
+      this.#isOpen = true;
+      const auth = token === undefined ? undefined : new TextEncoder().encode(`Bearer ${token}`);
+      this.#socket.write(encodeHello({ ...options, verbs: rdma?.client !== undefined }, auth));
+    });
+    this.#socket.on('error', (error) => this.#endBroken(error));
     this.#socket.on('end', () => this.#endEarly('the server ended the connection'));
     this.#socket.on('close', () => {
       this.#endEarly('the connection was lost');
@@ -125,6 +159,14 @@ export class QueuePairConnection {
     });
     this.#socket.setTimeout(options.stallMs);
     options.signal?.addEventListener('abort', () => this.#end('closed', { code: 'CLOSED', retryable: false }));
+  }
+
+  #open({ host, port }: ConnectOptions, tls: SecureContextOptions | undefined, onread: OnReadOpts): Socket {
+    const tcp = { host, port, noDelay: true, keepAlive: true, onread };
+    if (tls === undefined) return connect(tcp);
+    // an address is no name to ask for, but is checked all the same
+    const servername = isIP(host) === 0 ? { servername: host } : {};
+    return tlsConnect({ ...tcp, ...tls, ...servername, minVersion: 'TLSv1.3', ALPNProtocols: [QUEUE_PAIR_ALPN] });
   }
 
   /** What READs are posted to. */
@@ -167,6 +209,8 @@ export class QueuePairConnection {
     } catch (error) {
       if (!isProtocolError(error)) throw error;
       if (this.#welcome === undefined) this.#endStranger(error.message);
+      // READs may not be posted yet: it is the setting up that fails.
+      else if (this.#settle !== undefined) this.#end(error.message, { code: 'PROTOCOL', retryable: false });
       else this.pair.fail(WC.BAD_RESP_ERR, error.message);
     }
     if (this.requester.state === 'ERR' || this.pair.state === 'ERR') this.#end('the queue pair failed');
@@ -209,7 +253,8 @@ export class QueuePairConnection {
 
   #endRefused({ refusal }: Refused, text: string): void {
     const retryable = refusal === REFUSAL.NO_RESOURCES || refusal === REFUSAL.CLOSING;
-    this.#settled(new FetchError('REFUSED', `${this.#peer}: ${refusalName(refusal)}: ${text}`, { retryable }));
+    const hint = refusal === REFUSAL.BAD_AUTHENTICATION ? ' (--token-file, or QANAT_TOKEN)' : '';
+    this.#settled(new FetchError('REFUSED', `${this.#peer}: ${refusalName(refusal)}: ${text}${hint}`, { retryable }));
     this.#end('refused');
   }
 
@@ -224,13 +269,27 @@ export class QueuePairConnection {
   /** The other side has gone; before the handshake it may never have been a server. */
   #endEarly(reason: string): void {
     if (this.#ended || this.#welcome !== undefined || !this.#reached || this.#refused !== undefined) this.#end(reason);
+    else if (!this.#isOpen) this.#endBroken(new Error(reason));
     else if (isStranger(this.#welcomeBytes.subarray(0, this.#welcomeTaken))) this.#endStranger('not a Qanat server');
-    else this.#end(`${reason} before the handshake: ${WRONG_PORT}`);
+    else this.#end(`${reason} before the handshake: ${this.#isSecure ? NO_CERTIFICATE : `${WRONG_PORT} ${OR_TLS}`}`);
+  }
+
+  /** The connection has failed. What is wrong with TLS stays wrong, unless the connection was only lost. */
+  #endBroken(error: NodeJS.ErrnoException): void {
+    const failure = this.#isSecure && this.#welcome === undefined ? tlsFailure(error) : undefined;
+    if (failure !== undefined) {
+      const words = failure.isPlain ? `${failure.words}: ${NO_TLS}` : failure.words;
+      this.#end(words, { code: 'REFUSED', retryable: false });
+    } else if (this.#isSecure && this.#reached && !this.#isOpen && !this.#proven) {
+      this.#end(`${error.message} in the TLS handshake: ${NO_TLS}`);
+    } else this.#end(error.message, connectError(error, this.#proven));
   }
 
   /** One that speaks something else stays wrong. */
   #endStranger(reason: string): void {
-    this.#end(`connected, but nothing there speaks Qanat (${reason}): ${WRONG_PORT}`, {
+    const isTls = !this.#isSecure && TLS_RECORDS.includes(this.#welcomeBytes[0]!);
+    const what = isTls ? `speaks Qanat without TLS: ${NO_PLAIN}` : `speaks Qanat (${reason}): ${WRONG_PORT}`;
+    this.#end(`connected, but nothing there ${what}`, {
       code: 'PROTOCOL',
       retryable: false,
     });
@@ -263,6 +322,14 @@ interface ConnectFailure {
 }
 
 const WRONG_PORT = 'is this the port of a `qanat serve`?';
+const OR_TLS = 'One with --tls-cert is reached with rdmas://';
+const NO_TLS = 'a server without --tls-cert is reached with rdma://';
+const NO_PLAIN = 'it answers with TLS, and is reached with rdmas://';
+const NO_CERTIFICATE =
+  'it may ask for a client certificate (--client-cert), or for another one; or it is no `qanat serve`';
+
+/** First bytes of what comes under TLS: alerts and handshakes. */
+const TLS_RECORDS: readonly number[] = [21, 22];
 
 /** What a socket's error before the handshake means. */
 function connectError(error: NodeJS.ErrnoException, proven: boolean): ConnectFailure {

@@ -77,12 +77,12 @@ export interface TransportCounters {
   generations: number;
 }
 
-/** A source's device for RDMA, which it may share with others. */
+/** What a source has of RDMA. */
 export interface QueuePairRdma {
-  readonly device: string;
-  readonly gid: string;
-  /** Of the device, for all its sources. */
-  readonly registeredBytes: number;
+  /** The device, which it may share with others, and what is registered with it for all of them. */
+  readonly device: { readonly device: string; readonly gid: string; readonly registeredBytes: number } | undefined;
+  /** READs that the device has to complete. */
+  readonly readsOut: number;
   /** READs of the device by the status that they completed with: one that is posted may take several. */
   readonly completions: ReadonlyMap<number, number>;
 }
@@ -101,7 +101,7 @@ export interface TransportActivity {
   readonly completions: Map<number, number>;
   /** The state of each of its queue pairs. */
   queuePairs(): readonly QueuePairState[];
-  /** What it has of RDMA; undefined when it does not read through a device. */
+  /** What it has of RDMA; undefined for sources that are no queue pairs. */
   rdma(): QueuePairRdma | undefined;
   /** The generation that a server spoke of last; undefined before, and for sources without. */
   generation: string | undefined;

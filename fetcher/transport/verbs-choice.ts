@@ -7,6 +7,7 @@ import { FetchError } from '../errors.ts';
 import type { QueuePairRdma } from './transport.ts';
 import { leaseVerbs, type VerbsLease } from './verbs-client.ts';
 import type { VerbsWish } from './verbs-negotiation.ts';
+import type { VerbsCounts } from './verbs-pair.ts';
 
 export const TRANSPORTS = ['auto', 'verbs', 'tcp'] as const;
 export type TransportName = (typeof TRANSPORTS)[number];
@@ -30,7 +31,7 @@ export class VerbsChoice {
   readonly #options: VerbsOptions;
   readonly #checksum: boolean;
   readonly #onTransport: OnTransport;
-  readonly #completions = new Map<number, number>();
+  readonly #counts: VerbsCounts = { readsOut: 0, completions: new Map() };
   #lease: Promise<VerbsLease | string> | undefined;
   #held: VerbsLease | undefined;
   #told: string | undefined;
@@ -59,13 +60,12 @@ export class VerbsChoice {
     const found =
       typeof lease === 'string' ? { client: undefined, reason: lease } : { client: lease.client, reason: '' };
     const onOutcome = (reason: string | undefined): void => this.#tell(reason);
-    return { ...found, required, busyPoll, completions: this.#completions, onOutcome };
+    return { ...found, required, busyPoll, counts: this.#counts, onOutcome };
   }
 
-  /** For metrics: undefined as long as there is no device. */
-  figures(): QueuePairRdma | undefined {
-    if (this.#held === undefined) return undefined;
-    return { ...this.#held.client.figures, completions: this.#completions };
+  /** For metrics; what was counted stays when the device is given back. */
+  figures(): QueuePairRdma {
+    return { device: this.#held?.client.figures, ...this.#counts };
   }
 
   /** All connections have ended. */

@@ -16,7 +16,7 @@ import {
 import { VerbsError, type VerbsQueuePair } from '../../storage-server/verbs/index.ts';
 import type { RequesterHost } from './requester.ts';
 import type { VerbsClient } from './verbs-client.ts';
-import { VerbsPair } from './verbs-pair.ts';
+import { type VerbsCounts, VerbsPair } from './verbs-pair.ts';
 
 /** That a connection is to have a queue pair over RDMA if it can. */
 export interface VerbsWish {
@@ -26,8 +26,8 @@ export interface VerbsWish {
   /** Without it the connection is of no use. */
   readonly required: boolean;
   readonly busyPoll: boolean;
-  /** Completions that devices gave, by status, over all connections. */
-  readonly completions: Map<number, number>;
+  /** Of all connections. */
+  readonly counts: VerbsCounts;
   /** READs go over RDMA, or over the connection because of `reason`. */
   onOutcome(reason: string | undefined): void;
 }
@@ -48,6 +48,7 @@ export class VerbsNegotiation {
   #pair: VerbsPair | undefined;
   /** The last place that the server told, until the generation that is there is told too. */
   #place: VerbsRegion | undefined;
+  #served: ServedGeneration | undefined;
   #settled = false;
 
   constructor(wish: VerbsWish, stallMs: number, host: NegotiationHost, requesterHost: RequesterHost) {
@@ -64,6 +65,7 @@ export class VerbsNegotiation {
   /** The server has welcomed the connection. */
   begin(welcome: Welcome): void {
     this.#welcome = welcome;
+    this.#served ??= welcome;
     const { client, reason } = this.#wish;
     if (client === undefined) {
       this.#settle(reason);
@@ -95,8 +97,13 @@ export class VerbsNegotiation {
   }
 
   #connect(native: VerbsQueuePair, { endpoint, region }: VerbsAccepted): void {
-    const { client, busyPoll, completions } = this.#wish;
+    const { client, busyPoll, counts } = this.#wish;
     const { queueDepth, readBytesMax } = this.#welcome!;
+    const served = this.#served!;
+    if (!isPlaceOf(region, served)) {
+      this.#drop('the server has registered another generation than it serves');
+      return;
+    }
     try {
       native.connect(endpoint);
       const readsOutMax = Math.min(native.endpoint.readsMax, endpoint.readsMax);
@@ -109,26 +116,22 @@ export class VerbsNegotiation {
         busyPoll,
         stallMs: this.#stallMs,
       };
-      this.#pair = new VerbsPair(options, this.#requesterHost, completions);
+      this.#pair = new VerbsPair(options, this.#requesterHost, counts);
     } catch (error) {
       this.#giveUp(error);
       return;
     }
     this.#native = undefined;
-    this.#place = region;
-    this.onGeneration(this.#welcome!);
+    this.#pair.serve(served.rkey, region);
     this.#settle(undefined);
   }
 
   /** The server serves this generation from now on. Where it can't be read over RDMA the pair fails. */
   onGeneration(served: ServedGeneration): void {
+    this.#served = served;
     if (this.#pair === undefined || this.#pair.state === 'ERR') return;
     const place = this.#place;
-    const isOfIt =
-      place !== undefined &&
-      Buffer.from(place.generation).equals(served.generation) &&
-      place.length === served.regionLength;
-    if (isOfIt) this.#pair.serve(served.rkey, place);
+    if (place !== undefined && isPlaceOf(place, served)) this.#pair.serve(served.rkey, place);
     else this.#pair.fail(WC.REM_ACCESS_ERR, 'the new generation can not be read by this queue pair', true);
   }
 
@@ -157,4 +160,8 @@ export class VerbsNegotiation {
     this.#wish.onOutcome(reason);
     this.#host.onOutcome(reason);
   }
+}
+
+function isPlaceOf({ generation, length }: VerbsRegion, served: ServedGeneration): boolean {
+  return Buffer.from(generation).equals(served.generation) && length === served.regionLength;
 }

@@ -27,6 +27,14 @@ export interface VerbsPairOptions {
   readonly busyPoll: boolean;
 }
 
+/** What pairs count, together with others of their source. */
+export interface VerbsCounts {
+  /** READs that the device has to complete. */
+  readsOut: number;
+  /** Completions that the device gave, by status. */
+  readonly completions: Map<number, number>;
+}
+
 interface Entry {
   readonly wrId: number;
   readonly request: WorkRequest;
@@ -72,16 +80,15 @@ export class VerbsPair implements Requester {
   #progressMs = 0;
   #timer: NodeJS.Timeout | undefined;
   #draining = false;
-  /** Completions that the device gave, by status. */
-  readonly completions: Map<number, number>;
+  readonly #counts: VerbsCounts;
 
   /** Throws VerbsError MEMORY. */
-  constructor(options: VerbsPairOptions, host: RequesterHost, completions = new Map<number, number>()) {
+  constructor(options: VerbsPairOptions, host: RequesterHost, counts: VerbsCounts) {
     const { client, native, readsOutMax } = options;
     const { device } = client;
     this.#options = options;
     this.#host = host;
-    this.completions = completions;
+    this.#counts = counts;
     this.#readBytes = Math.min(VERBS_READ_BYTES, device.facts.messageBytesMax);
     this.#staging = device.allocate(readsOutMax * this.#readBytes);
     try {
@@ -154,6 +161,7 @@ export class VerbsPair implements Requester {
     clearTimeout(this.#timer);
     // When it is gone nothing lands any more: only then the memory is anybody else's.
     this.#options.native.destroy((_id, flushed) => this.#count(flushed));
+    this.#counts.readsOut -= this.#out.size;
     this.#out.clear();
     this.#freeStaging();
     this.#host.onError(reason);
@@ -216,6 +224,7 @@ export class VerbsPair implements Requester {
     entry.cut += length;
     if (this.#out.size === 0) this.#watchProgress();
     this.#out.set(id, { entry, start, length, slot });
+    this.#counts.readsOut++;
     if (this.#options.busyPoll) this.#drainSoon();
     return true;
   }
@@ -262,6 +271,7 @@ export class VerbsPair implements Requester {
     // What is told after the end of the pair, or twice, is nobody's.
     if (out === undefined || this.#state !== 'RTS') return;
     this.#out.delete(id);
+    this.#counts.readsOut--;
     this.#progressMs = performance.now();
     const { entry } = out;
     if (status !== WC.SUCCESS) {
@@ -313,7 +323,8 @@ export class VerbsPair implements Requester {
   }
 
   #count(status: number): void {
-    this.completions.set(status, (this.completions.get(status) ?? 0) + 1);
+    const { completions } = this.#counts;
+    completions.set(status, (completions.get(status) ?? 0) + 1);
   }
 
   /** A timer on completions while READs are out: slow is not stalled. */

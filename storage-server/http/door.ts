@@ -5,17 +5,20 @@
  * that no part is ever taken for the whole.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Guard } from '../access/guard.ts';
 import type { OpenFiles } from '../open-files.ts';
-import type { Region } from '../region.ts';
 import type { RegionHolder } from '../region-holder.ts';
 import { type CutReason, DoorCounters, type RequestKind } from './door-counters.ts';
 import { BLOCK_BYTES } from './limits.ts';
 import type { PlannedAnswer } from './plan-answer.ts';
 import { type Block, BlockFault, RegionBlocks } from './region-blocks.ts';
-import type { Representation } from './representation.ts';
+import type { Representation, Sight } from './representation.ts';
 
 export interface DoorOptions {
+  /** All that there is. */
   readonly regions: RegionHolder;
+  /** Who may see what of it. */
+  readonly guard: Guard;
   readonly files: OpenFiles;
   /** Time without progress after which a peer that does not take its bytes is dropped, milliseconds. */
   readonly stallMs: number;
@@ -43,7 +46,9 @@ class Cut extends Error {
 
 export class Door {
   readonly counters = new DoorCounters();
-  readonly #regions: RegionHolder;
+  /** Of all that there is. */
+  readonly all: Sight;
+  readonly guard: Guard;
   readonly #blocks: RegionBlocks;
   readonly #stallMs: number;
   readonly #log: DoorOptions['log'];
@@ -52,16 +57,12 @@ export class Door {
   #closing = false;
   #idle: (() => void) | undefined;
 
-  constructor({ regions, files, stallMs, onStale, log }: DoorOptions) {
-    this.#regions = regions;
-    this.#blocks = new RegionBlocks(regions, files, onStale);
+  constructor({ regions, guard, files, stallMs, onStale, log }: DoorOptions) {
+    this.all = { regions, isGood: true };
+    this.guard = guard;
+    this.#blocks = new RegionBlocks(files, onStale);
     this.#stallMs = stallMs;
     this.#log = log;
-  }
-
-  /** What is served now. */
-  get region(): Region {
-    return this.#regions.current;
   }
 
   get closing(): boolean {

@@ -1,8 +1,10 @@
 /**
  * `/files/<path>` and `/region` over HTTP: files of the region under their paths, and the region as `qanat pack` would
- * write it. A path is looked up among those of the region and nowhere else: no request reaches the file system.
+ * write it. A path is looked up among those of the region and nowhere else: no request reaches the file system. Where
+ * tokens are asked for, the region is what the token sees, and without one that is known all requests are the same.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { bearerToken } from '../access/tokens.ts';
 import type { Door } from './door.ts';
 import type { RequestKind } from './door-counters.ts';
 import { findByPath } from './path-order.ts';
@@ -14,16 +16,14 @@ import { pathOf } from './request-path.ts';
 const FILES = '/files/';
 const REGION = '/region';
 
+/** The same for a wrong token and for none. */
+export const TOKEN_NEEDED = 'a token that is known here is needed: Authorization: Bearer <token>';
+
 /** Seconds after which to ask again for a file that has changed: a publication is likely on its way. */
 const RETRY_AFTER = 1;
 
 /** Answers what is about files or the region; false, and nothing done, if the request is about something else. */
-export function answerFiles(
-  door: Door,
-  publishedMs: () => number,
-  request: IncomingMessage,
-  response: ServerResponse,
-): boolean {
+export function answerFiles(door: Door, request: IncomingMessage, response: ServerResponse): boolean {
   const path = pathOf(request.url);
   const kind: RequestKind | undefined = path === REGION ? 'region' : path?.startsWith(FILES) ? 'files' : undefined;
   if (path === undefined || kind === undefined) return false;
@@ -32,18 +32,20 @@ export function answerFiles(
       const about = { 'Content-Type': 'text/plain; charset=utf-8', ...headers };
       door.say(kind, request, response, { status, headers: about, text: `${text}\n` });
     };
+    const sight = door.guard.admit(bearerToken(request.headers.authorization));
+    if (sight === undefined) return say(401, TOKEN_NEEDED, { 'WWW-Authenticate': 'Bearer realm="qanat"' });
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       return say(405, 'only GET and HEAD', { Allow: 'GET, HEAD' });
     }
     if (door.closing) return say(503, 'the server is shutting down');
     let representation: Representation | undefined;
     if (kind === 'region') {
-      representation = regionRepresentation(door.region, publishedMs());
+      representation = regionRepresentation(sight);
     } else {
       const name = decodePath(path.slice(FILES.length));
       if (name === undefined) return say(400, 'the path is not percent-encoded UTF-8');
-      const entry = findByPath(door.region.directory.entries, name);
-      if (entry !== undefined) representation = fileRepresentation(entry);
+      const entry = findByPath(sight.regions.current.directory.entries, name);
+      if (entry !== undefined) representation = fileRepresentation(sight, entry);
     }
     if (representation === undefined) return say(404, 'no such file');
     const plan = planAnswer(request.headers, representation, { ranged: request.method === 'GET' });

@@ -4,7 +4,6 @@
  */
 import { FILE_CHANGED, type OpenFiles, type StorageFault } from '../open-files.ts';
 import type { Region } from '../region.ts';
-import type { RegionHolder } from '../region-holder.ts';
 import { StorageReads } from '../storage-reads.ts';
 import { BLOCK_BYTES, FREE_BLOCKS_KEPT } from './limits.ts';
 import type { Representation } from './representation.ts';
@@ -28,24 +27,21 @@ export interface Block {
 }
 
 export class RegionBlocks {
-  readonly #regions: RegionHolder;
   readonly #files: OpenFiles;
   readonly #onStale: () => void;
   readonly #free: Buffer[] = [];
 
-  constructor(regions: RegionHolder, files: OpenFiles, onStale: () => void) {
-    this.#regions = regions;
+  constructor(files: OpenFiles, onStale: () => void) {
     this.#files = files;
     this.#onStale = onStale;
   }
 
   /** Reads at most one block at `start` of a representation. Throws BlockFault. */
   async read(representation: Representation, start: number, bytesMax: number): Promise<Block> {
-    const region = this.#regions.current;
-    const address = representation.addressIn(region);
-    if (address === undefined) throw new BlockFault(FILE_CHANGED);
+    const place = representation.locate();
+    if (place === undefined) throw new BlockFault(FILE_CHANGED);
     const length = Math.min(bytesMax, BLOCK_BYTES, representation.length - start);
-    return this.#readAt(region, address + start, length);
+    return this.#readAt(place.region, place.address + start, length);
   }
 
   /** Takes back a block that no socket needs any more. */

@@ -2,43 +2,71 @@
 import { createHash } from 'node:crypto';
 import { type DirectoryEntry, isParquetPath, regionAddress } from '../protocol/index.ts';
 import type { Region } from '../region.ts';
+import type { RegionHolder } from '../region-holder.ts';
 import { findByPath } from './path-order.ts';
 
-export interface Representation {
+/** What can be told of a version without its bytes. */
+export interface Description {
   /** Strong, with its quotes. */
   readonly etag: string;
   readonly length: number;
   /** Milliseconds since 1970. */
   readonly modifiedMs: number;
   readonly mediaType: string;
-  /** Where in a region this version starts; undefined if the region does not have it. */
-  addressIn(region: Region): number | undefined;
 }
 
-/** A file of a region. */
-export function fileRepresentation({ path, etag, length, modifiedMs }: DirectoryEntry): Representation {
+export interface Representation extends Description {
+  /** Where this version is to be read now; undefined if it is not there any more, or not for whoever asked. */
+  locate(): { readonly region: Region; readonly address: number } | undefined;
+}
+
+/** What somebody may see of what is served. */
+export interface Sight {
+  readonly regions: RegionHolder;
+  /** False from when on they may see nothing any more. */
+  readonly isGood: boolean;
+}
+
+export function describeFile({ path, etag, length, modifiedMs }: DirectoryEntry): Description {
   return {
     etag: quotedEtag(etag),
     length,
     modifiedMs: pastTime(modifiedMs),
     mediaType: isParquetPath(path) ? 'application/vnd.apache.parquet' : 'application/octet-stream',
-    addressIn({ directory }) {
-      const entry = findByPath(directory.entries, path);
-      if (entry === undefined || entry.etag !== etag || entry.length !== length) return undefined;
-      return regionAddress(directory, entry, 0, length);
+  };
+}
+
+/** A file of what somebody sees. */
+export function fileRepresentation(sight: Sight, entry: DirectoryEntry): Representation {
+  const { path, etag, length } = entry;
+  return {
+    ...describeFile(entry),
+    locate() {
+      if (!sight.isGood) return undefined;
+      const region = sight.regions.current;
+      const { directory } = region;
+      const now = findByPath(directory.entries, path);
+      if (now === undefined || now.etag !== etag || now.length !== length) return undefined;
+      return { region, address: regionAddress(directory, now, 0, length) };
     },
   };
 }
 
-/** A region as a whole, as `qanat pack` would write it. */
-export function regionRepresentation({ generation, length }: Region, publishedMs: number): Representation {
+/** All that somebody sees as one region, as `qanat pack` would write it. */
+export function regionRepresentation(sight: Sight): Representation {
+  const { current, publishedMs } = sight.regions;
+  const { generation, length } = current;
   const name = Buffer.from(generation).toString('hex');
   return {
     etag: `"${name}"`,
     length,
     modifiedMs: pastTime(publishedMs),
     mediaType: 'application/octet-stream',
-    addressIn: (region) => (Buffer.from(region.generation).toString('hex') === name ? 0 : undefined),
+    locate() {
+      const region = sight.regions.current;
+      const isSame = sight.isGood && Buffer.from(region.generation).toString('hex') === name;
+      return isSame ? { region, address: 0 } : undefined;
+    },
   };
 }
 

@@ -78,3 +78,6 @@ export const ALIGN_BYTES_MAX = 2 * 1024 * 1024;
 
 /** Deepest nesting of a Thrift structure, levels. Parquet footers need 7. */
 export const THRIFT_DEPTH_MAX = 24;
+
+/** Name of the protocol in the TLS handshake (ALPN): a server of something else is found out there. */
+export const QUEUE_PAIR_ALPN = 'qanat/1';

@@ -5,7 +5,7 @@
 import { basename, resolve } from 'node:path';
 import { ServeError } from '../errors.ts';
 import { findByPath } from '../http/path-order.ts';
-import { fileRepresentation, type Representation } from '../http/representation.ts';
+import { fileRepresentation, type Representation, type Sight } from '../http/representation.ts';
 import type { DirectoryEntry } from '../protocol/index.ts';
 import type { Region } from '../region.ts';
 import { BUCKET_NAME_MAX, BUCKET_NAME_MIN } from './limits.ts';
@@ -55,9 +55,9 @@ export class Buckets {
     return byRoot.get(this.#rootOf.get(bucket) ?? '') ?? [];
   }
 
-  object(region: Region, bucket: string, key: string): Representation | undefined {
-    const found = findByPath(this.objects(region, bucket), key);
-    return found === undefined ? undefined : fileRepresentation(found.entry);
+  object(sight: Sight, bucket: string, key: string): Representation | undefined {
+    const found = findByPath(this.objects(sight.regions.current, bucket), key);
+    return found === undefined ? undefined : fileRepresentation(sight, found.entry);
   }
 }
 

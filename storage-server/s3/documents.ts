@@ -1,5 +1,5 @@
 /** The documents that the S3 API answers with: buckets, their objects, where they are. Pure. */
-import { fileRepresentation } from '../http/representation.ts';
+import { describeFile } from '../http/representation.ts';
 import type { ListedObject } from './buckets.ts';
 import { S3Error } from './errors.ts';
 import { LIST_KEYS_MAX } from './limits.ts';
@@ -78,7 +78,7 @@ export function bucketDocument(
     : [['Marker', encode(start)], ...(next === undefined ? [] : [['NextMarker', encode(next)] as const])];
   const withOwner = !isSecond || query.get('fetch-owner') === 'true';
   const contents = objects.map(({ path, entry }): Element => {
-    const { etag, length, modifiedMs } = fileRepresentation(entry);
+    const { etag, length, modifiedMs } = describeFile(entry);
     const about: Element[] = [
       ['Key', encode(path)],
       ['LastModified', new Date(modifiedMs).toISOString()],

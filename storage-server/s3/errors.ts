@@ -5,7 +5,6 @@ const STATUSES = {
   AuthorizationHeaderMalformed: 400,
   AuthorizationQueryParametersError: 400,
   InternalError: 500,
-  InvalidAccessKeyId: 403,
   InvalidArgument: 400,
   InvalidRange: 416,
   InvalidRequest: 400,

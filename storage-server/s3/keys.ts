@@ -2,30 +2,20 @@
  * Keys that clients sign with: a file with one pair a line, `id secret` or `id:secret`, empty lines and lines that begin
  * with `#` aside. Secrets are in no error and no log.
  */
-import { constants } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { readSecretFile } from '../access/secret-file.ts';
 import { ServeError } from '../errors.ts';
-import { KEYS_FILE_BYTES_MAX } from './limits.ts';
 
 /** Secrets by the ids of their keys. */
 export type SigningKeys = ReadonlyMap<string, string>;
 
 /** Reads a file of keys. Throws ServeError KEYS. */
-export async function readKeysFile(path: string): Promise<SigningKeys> {
-  let text: string;
-  try {
-    const handle = await open(path, constants.O_RDONLY);
-    try {
-      const { size } = await handle.stat();
-      if (size > KEYS_FILE_BYTES_MAX) throw new Error(`it has more than ${KEYS_FILE_BYTES_MAX} bytes`);
-      text = await handle.readFile('utf8');
-    } finally {
-      await handle.close();
-    }
-  } catch (cause) {
-    throw new ServeError('KEYS', `the keys in ${path} can't be read: ${(cause as Error).message}`, { cause });
-  }
-  return parseKeys(text, path);
+export async function readKeysFile(path: string, warn: (text: string) => void): Promise<SigningKeys> {
+  const { text, exposure } = await readSecretFile(path).catch((cause: Error) => {
+    throw new ServeError('KEYS', `the keys in ${path} can't be read: ${cause.message}`, { cause });
+  });
+  const keys = parseKeys(text, path);
+  if (exposure !== undefined) warn(exposure);
+  return keys;
 }
 
 /** The keys of a text. Throws ServeError KEYS, which names the line. */

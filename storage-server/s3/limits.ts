@@ -12,9 +12,6 @@ export const PRESIGNED_SECONDS_MAX = 7 * 24 * 3600;
 /** Parameters of a query that are looked at: a listing has ten, a presigned address seven more. */
 export const PARAMETERS_MAX = 64;
 
-/** Bytes of a file of keys: a thousand keys have a hundred thousand. */
-export const KEYS_FILE_BYTES_MAX = 1024 * 1024;
-
 /** Shortest and longest name of a bucket, characters: what clients take. */
 export const BUCKET_NAME_MIN = 3;
 export const BUCKET_NAME_MAX = 63;

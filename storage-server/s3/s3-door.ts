@@ -5,6 +5,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { isOwnName } from '../../metrics/index.ts';
 import type { Door } from '../http/door.ts';
 import type { RequestKind } from '../http/door-counters.ts';
 import { planAnswer } from '../http/plan-answer.ts';
@@ -26,6 +27,8 @@ export interface S3DoorOptions {
   readonly buckets: Buckets;
   /** Those that requests have to be signed with now; undefined lets everybody in. */
   readonly keys: () => SigningKeys | undefined;
+  /** Names that everybody may ask for it by on an address of this machine alone; undefined for any. */
+  readonly hostNames?: readonly string[] | undefined;
   /** Domain below which the names of buckets are hosts. */
   readonly domain: string;
 }
@@ -109,6 +112,8 @@ async function answer(
   if (keys !== undefined) {
     const { method = '', headers, rawHeaders } = request;
     checkSignature({ method, path: target.path, query, headers, rawHeaders }, keys);
+  } else if (options.hostNames !== undefined && !isOwnName(request.headers.host, options.hostNames)) {
+    throw new S3Error('AccessDenied', 'this address is answered for names of this machine alone');
   }
   if (request.method !== 'GET' && request.method !== 'HEAD') {
     throw new S3Error('MethodNotAllowed', 'only GET and HEAD: what is here can be read and not be changed');
@@ -134,7 +139,10 @@ async function answer(
   if (asked.query.has('versioning')) return sendDocument(state.kind, versioningDocument());
   refuseResources(asked.query, BUCKET_RESOURCES);
   state.kind = 's3_list_objects';
-  sendDocument(state.kind, bucketDocument(buckets.objects(door.region, asked.bucket), asked.bucket, asked.query));
+  sendDocument(
+    state.kind,
+    bucketDocument(buckets.objects(door.all.regions.current, asked.bucket), asked.bucket, asked.query),
+  );
 }
 
 async function sendObject(
@@ -146,7 +154,7 @@ async function sendObject(
   refuseResources(query, OBJECT_RESOURCES);
   if ((query.get('versionId') ?? 'null') !== 'null') throw new S3Error('NoSuchVersion', 'there is no such version');
   if ((query.get('partNumber') ?? '1') !== '1') throw new S3Error('InvalidRange', 'there is no such part');
-  const representation = buckets.object(door.region, bucket!, key);
+  const representation = buckets.object(door.all, bucket!, key);
   if (representation === undefined) throw new S3Error('NoSuchKey', 'there is no such key');
   const plan = planAnswer(request.headers, representation, { ranged: true, bareEtags: true });
   if (plan.status === 412) throw new S3Error('PreconditionFailed', 'it is not the version that was asked for');

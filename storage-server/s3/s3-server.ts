@@ -1,23 +1,26 @@
 /** The listener of the S3 API. Gives every connection little and not for long; reads no body. */
-import { createServer, type Server } from 'node:http';
+import { createServer, type Server, type ServerOptions } from 'node:http';
+import type { Server as TlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
+import type { Certificates } from '../access/certificates.ts';
 import { ServeError } from '../errors.ts';
 import { CHECK_MS, FILES_LIMITS } from '../http/limits.ts';
 import { answerS3, type S3DoorOptions } from './s3-door.ts';
 
 export class S3Server {
-  readonly #server: Server;
+  readonly #server: Server | TlsServer;
 
-  constructor(options: S3DoorOptions) {
+  constructor(options: S3DoorOptions, certificates: Certificates | undefined) {
     const { headerBytesMax, requestMs, keepAliveMs, connectionsMax } = FILES_LIMITS;
-    this.#server = createServer({
+    const http: ServerOptions = {
       maxHeaderSize: headerBytesMax,
       headersTimeout: requestMs,
       requestTimeout: requestMs,
       keepAliveTimeout: keepAliveMs,
       connectionsCheckingInterval: CHECK_MS,
       noDelay: true,
-    });
+    };
+    this.#server = certificates === undefined ? createServer(http) : certificates.createHttpServer(http, requestMs);
     this.#server.maxConnections = connectionsMax;
     this.#server.on('request', (request, response) => answerS3(options, request, response));
     // Who asks whether a body is wanted is told that it is not.

@@ -1,4 +1,6 @@
 /** Starts the S3 API of a server: buckets, keys and listener put together. */
+import { isLoopback } from '../../metrics/index.ts';
+import type { Certificates } from '../access/certificates.ts';
 import type { Door } from '../http/door.ts';
 import { Buckets } from './buckets.ts';
 import { readKeysFile, type SigningKeys } from './keys.ts';
@@ -12,6 +14,14 @@ export interface S3Options {
   readonly bucket?: string;
   /** Domain below which the names of buckets are hosts; `localhost` when absent. */
   readonly domain?: string;
+  /** Names that it may be asked for by on an address of this machine alone while everybody is let in, besides its own. */
+  readonly hostNames?: readonly string[];
+}
+
+interface S3Surroundings {
+  /** Connections are plain without. */
+  readonly certificates: Certificates | undefined;
+  readonly warn: (text: string) => void;
 }
 
 /** An S3 API that is served. */
@@ -24,19 +34,21 @@ export interface RunningS3 {
 
 /** Starts it; it is listening when the promise resolves. Throws ServeError LISTEN_S3, NAMES or KEYS. */
 export async function startS3(
-  { listen, keysFile, bucket, domain = 'localhost' }: S3Options,
+  { listen, keysFile, bucket, domain = 'localhost', hostNames = [], certificates, warn }: S3Options & S3Surroundings,
   roots: readonly string[],
   door: Door,
 ): Promise<RunningS3> {
   const buckets = new Buckets(roots, bucket);
-  let keys: SigningKeys | undefined = keysFile === undefined ? undefined : await readKeysFile(keysFile);
-  const server = new S3Server({ door, buckets, keys: () => keys, domain: domain.toLowerCase() });
+  let keys: SigningKeys | undefined = keysFile === undefined ? undefined : await readKeysFile(keysFile, warn);
+  const own = isLoopback(listen.host) ? [...hostNames, domain.toLowerCase()] : undefined;
+  const options = { door, buckets, keys: () => keys, domain: domain.toLowerCase(), hostNames: own };
+  const server = new S3Server(options, certificates);
   const { address: host, port } = await server.listen(listen.host, listen.port);
   return {
     server,
     place: { host, port, buckets: buckets.names },
     async reloadKeys() {
-      if (keysFile !== undefined) keys = await readKeysFile(keysFile);
+      if (keysFile !== undefined) keys = await readKeysFile(keysFile, warn);
     },
   };
 }

@@ -287,7 +287,7 @@ test('pipelined requests are answered in order and one at a time; a peer that ta
   slow.on('error', () => {});
   slow.write('GET /files/big.parquet HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(100));
   slow.pause();
-  for (let waited = 0; waited < 100; waited++) {
+  for (let waited = 0; waited < 1200; waited++) {
     if (/cuts_total\{reason="stalled"\} 1/.test(await metrics(server))) break;
     await sleep(50);
   }

@@ -1,6 +1,7 @@
 /** A client for tests that says exactly what it is told to, and collects what comes back as frames. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { type ConnectionOptions, connect as tlsConnect } from 'node:tls';
 import {
   decodeFrameHeader,
   decodeWelcome,
@@ -50,17 +51,23 @@ export class RawClient {
     });
   }
 
-  static async connect(port: number): Promise<RawClient> {
-    const socket = connect({ host: '127.0.0.1', port, noDelay: true });
+  /** With `tls` as TLS has it. */
+  static async connect(port: number, tls?: ConnectionOptions): Promise<RawClient> {
+    const to = { host: '127.0.0.1', port, noDelay: true };
+    const socket = tls === undefined ? connect(to) : tlsConnect({ ...to, ...tls });
     const client = new RawClient(socket);
-    await once(socket, 'connect');
+    await once(socket, tls === undefined ? 'connect' : 'secureConnect');
     return client;
   }
 
   /** Connects and shakes hands. */
-  static async greeted(port: number, hello: Partial<typeof HELLO> = {}): Promise<RawClient & { welcome: Welcome }> {
-    const client = await RawClient.connect(port);
-    client.socket.write(encodeHello({ ...HELLO, ...hello }));
+  static async greeted(
+    port: number,
+    hello: Partial<typeof HELLO> = {},
+    { token, tls }: { token?: string; tls?: ConnectionOptions } = {},
+  ): Promise<RawClient & { welcome: Welcome }> {
+    const client = await RawClient.connect(port, tls);
+    client.socket.write(encodeHello({ ...HELLO, ...hello }, Buffer.from(token === undefined ? '' : `Bearer ${token}`)));
     const welcome = decodeWelcome((await client.take(WELCOME_BYTES))!);
     if ('refusal' in welcome) {
       const reason = await client.take(welcome.reasonBytes);

@@ -9,7 +9,7 @@ import { pointerIn, structAt, u32In } from './fields.ts';
 import { ACCESS, CONTEXT, DEVICE, MEMORY_REGION, PROTECTION_DOMAIN, ROOM_BYTES } from './layouts.ts';
 import { type ContextOperations, loadVerbsLibrary, type VerbsLibrary } from './library.ts';
 import { checkLockable } from './locked-memory.ts';
-import { choosePort, type DevicePort } from './port.ts';
+import { choosePort, type DevicePort, isMappedIPv4 } from './port.ts';
 import { type DeviceLimits, LibraryQueuePair, type QueuePairDevice } from './queue-pair.ts';
 import type { DeviceFacts, NativeMemory, Registration, VerbsDevice, VerbsQueuePair } from './verbs.ts';
 
@@ -219,9 +219,9 @@ function queryLimits(library: VerbsLibrary, context: bigint, name: string): Devi
   return limits;
 }
 
-/** Hexadecimal in groups of two bytes. */
+/** As addresses of IPv6 are written: those of RoCE are such, or IPv4 in them. */
 function gidText(gid: Uint8Array): string {
-  return Buffer.from(gid)
-    .toString('hex')
-    .replace(/(....)(?!$)/g, '$1:');
+  const groups = Buffer.from(gid).toString('hex').match(/..../g)!;
+  if (isMappedIPv4(gid)) return `::ffff:${gid.subarray(12).join('.')}`;
+  return new URL(`http://[${groups.join(':')}]/`).hostname.slice(1, -1);
 }

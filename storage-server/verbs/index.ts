@@ -4,6 +4,7 @@
  */
 export { openVerbsDevice } from './device.ts';
 export { VerbsError, type VerbsErrorCode } from './errors.ts';
+export { surveyVerbs, type VerbsSurvey } from './survey.ts';
 export type {
   DeviceFacts,
   NativeMemory,

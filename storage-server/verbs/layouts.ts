@@ -1,13 +1,17 @@
 /**
  * Where fields lie in the structures of libibverbs.so.1, in bytes. Source: `libibverbs/verbs.h` of rdma-core
  * (github.com/linux-rdma/rdma-core), offsets as a compiler prints them. They are the library's binary interface (symbol
- * versions IBVERBS_1.1 and later) and equal on x86-64 and arm64: both are LP64, little-endian, with natural alignment.
+ * versions IBVERBS_1.1 and later) and equal on x86-64 and arm64, both LP64 and little-endian with natural alignment, but for
+ * what lies behind a mutex of the C library.
  * Nothing here is believed blindly: what can be read back is compared when a device is opened (device.ts, queue-pair.ts).
  */
 
-/** `struct ibv_context`; `struct ibv_context_ops` begins at 8, its members are pointers. */
+/** Bytes of `pthread_mutex_t`. */
+const MUTEX_BYTES = process.arch === 'arm64' ? 48 : 40;
+
+/** `struct ibv_context`; `struct ibv_context_ops` begins at 8, its members are 32 pointers. */
 export const CONTEXT = {
-  bytes: 328,
+  bytes: 288 + MUTEX_BYTES,
   device: 0,
   pollCq: 96,
   reqNotifyCq: 104,
@@ -16,7 +20,7 @@ export const CONTEXT = {
   asyncFd: 268,
   compVectors: 272,
   /** All ones in every library since verbs can be extended. */
-  abiCompat: 320,
+  abiCompat: 280 + MUTEX_BYTES,
 } as const;
 
 /** `struct ibv_pd` */

@@ -81,7 +81,7 @@ function gidKind({ type }: Gid, isEthernet: boolean): DeviceFacts['gidKind'] {
   return isEthernet ? 'RoCE v1' : 'IB';
 }
 
-function isMappedIPv4(gid: Uint8Array): boolean {
+export function isMappedIPv4(gid: Uint8Array): boolean {
   return gid.subarray(0, 10).every((byte) => byte === 0) && gid[10] === 0xff && gid[11] === 0xff;
 }
 

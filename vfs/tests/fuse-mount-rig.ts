@@ -14,7 +14,7 @@ import { mountAt } from '../fuse/mount-table.ts';
 import type { ServerCommand, ServerOptions } from './fuse-server.ts';
 
 /** Milliseconds after which a step of a test counts as hanging. */
-const STEP_MS = 20_000;
+const STEP_MS = 60_000;
 const MNT_DETACH = 2;
 
 export interface Figures {

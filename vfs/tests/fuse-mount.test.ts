@@ -195,7 +195,7 @@ test('a new generation: handles of changed files are stale, new opens see new by
         (error: NodeJS.ErrnoException) => error.code === 'ENOENT',
       );
       if (gone && (await stat(rig.path('a/direct.bin'))).size === 777) break;
-      assert.ok(performance.now() - since < 10_000, 'the old tree is still seen');
+      assert.ok(performance.now() - since < 60_000, 'the old tree is still seen');
     }
     await direct.close();
     await cached.close();
