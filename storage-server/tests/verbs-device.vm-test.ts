@@ -7,7 +7,13 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { WC } from '../protocol/index.ts';
-import { openVerbsDevice, type Registration, type RemoteRead, type VerbsDevice } from '../verbs/index.ts';
+import {
+  type NativeMemory,
+  openVerbsDevice,
+  type Registration,
+  type RemoteRead,
+  type VerbsDevice,
+} from '../verbs/index.ts';
 import { randomFrom } from './random.ts';
 import { CLIENT_END, countedDuring, cutCable, endCounters, plugCable, SERVER_END } from './verbs-cable.ts';
 
@@ -41,14 +47,18 @@ class Pair {
   readonly model: Buffer;
   readonly #ends: (() => void)[] = [];
 
-  private constructor(server: VerbsDevice, client: VerbsDevice, seed: number) {
+  private constructor(
+    server: VerbsDevice,
+    client: VerbsDevice,
+    region: NativeMemory,
+    remote: Registration,
+    model: Buffer,
+  ) {
     this.server = server;
     this.client = client;
-    const region = server.allocate(REGION_BYTES);
     this.region = region.view(0, REGION_BYTES);
-    this.model = pattern(REGION_BYTES, seed);
-    this.region.set(this.model);
-    this.remote = server.registerForPeers(region);
+    this.model = model;
+    this.remote = remote;
     const into = client.allocate(LOCAL_BYTES);
     this.into = into.view(0, LOCAL_BYTES);
     this.local = client.registerForReads(into);
@@ -63,16 +73,22 @@ class Pair {
   }
 
   static async open(t: TestContext, seed = 1): Promise<Pair> {
-    const pair = new Pair(await openVerbsDevice(SERVER_END.device), await openVerbsDevice(CLIENT_END.device), seed);
+    const server = await openVerbsDevice(SERVER_END.device);
+    const region = server.allocate(REGION_BYTES);
+    const model = pattern(REGION_BYTES, seed);
+    region.view(0, REGION_BYTES).set(model);
+    const remote = await server.registerForPeers(region);
+    const pair = new Pair(server, await openVerbsDevice(CLIENT_END.device), region, remote, model);
     t.after(() => {
       for (const end of pair.#ends) end();
     });
     return pair;
   }
 
-  connect(depth = 16): Queue {
+  async connect(depth = 16): Promise<Queue> {
     const queue = new Queue(this, depth);
     this.#ends.unshift(() => queue.end());
+    await queue.connect();
     return queue;
   }
 }
@@ -90,8 +106,11 @@ class Queue {
     this.#pair = pair;
     this.answering = pair.server.createQueuePair(0);
     this.asking = pair.client.createQueuePair(depth);
-    this.answering.connect(this.asking.endpoint);
-    this.asking.connect(this.answering.endpoint);
+  }
+
+  async connect(): Promise<void> {
+    await this.answering.connect(this.asking.endpoint);
+    await this.asking.connect(this.answering.endpoint);
     this.asking.watch(() => {
       while (this.asking.poll((id, status) => this.outcomes.push({ id, status })) > 0);
       this.#wake();
@@ -159,7 +178,7 @@ test('the devices say what they are', async (t) => {
 
 test('basic read, read to the last byte, large read; nothing but the destination is written to', async (t) => {
   const pair = await Pair.open(t);
-  const queue = pair.connect();
+  const queue = await pair.connect();
   for (const [start, length] of [
     [0, 1],
     [0, 4096],
@@ -179,7 +198,7 @@ test('basic read, read to the last byte, large read; nothing but the destination
 
 test('the bytes go from device to device: their counters say so, and TCP has no part in it', async (t) => {
   const pair = await Pair.open(t);
-  const queue = pair.connect();
+  const queue = await pair.connect();
   const length = 2 << 20;
   const atServer = await countedDuring(SERVER_END, async () => {
     const atClient = await countedDuring(CLIENT_END, async () => {
@@ -195,7 +214,7 @@ test('the bytes go from device to device: their counters say so, and TCP has no 
 
 test('one-sided: what the server stores is seen by the next READ, without a call of the server', async (t) => {
   const pair = await Pair.open(t);
-  const queue = pair.connect();
+  const queue = await pair.connect();
   for (const value of [1, 99, 255]) {
     pair.region[500] = value;
     assert.equal(await queue.read(500, 1), WC.SUCCESS);
@@ -207,7 +226,7 @@ test('10,000 random READs against a model, completed in the order that they were
   const random = randomFrom('random READs');
   const pair = await Pair.open(t, random.below(1 << 30));
   const depth = 16;
-  const queue = pair.connect(depth);
+  const queue = await pair.connect(depth);
   const slot = LOCAL_BYTES / depth;
   const out: { start: number; length: number; at: number }[] = [];
   let posted = 0;
@@ -245,7 +264,7 @@ const ACCESS_ERRORS: readonly [string, number, (pair: Pair) => Partial<RemoteRea
 for (const [name, status, wrong] of ACCESS_ERRORS) {
   test(`${name}: status ${status}, what is queued behind is flushed, and a new queue pair reads on`, async (t) => {
     const pair = await Pair.open(t);
-    const queue = pair.connect();
+    const queue = await pair.connect();
     pair.into.fill(0xee);
     assert.equal(queue.post(0, 16, 0, wrong(pair)), 0);
     for (let k = 0; k < 3; k++) queue.post(0, 16, 1024);
@@ -255,7 +274,7 @@ for (const [name, status, wrong] of ACCESS_ERRORS) {
     assert.equal(queue.statuses[0], status);
     assert.ok(queue.statuses.slice(1).every((one) => one === WC.WR_FLUSH_ERR));
     assert.ok(untouched(pair.into.subarray(0, 16)));
-    const fresh = pair.connect();
+    const fresh = await pair.connect();
     assert.equal(await fresh.read(100, 16), WC.SUCCESS);
     assert.ok(pair.model.subarray(100, 116).equals(pair.into.subarray(0, 16)));
   });
@@ -263,10 +282,10 @@ for (const [name, status, wrong] of ACCESS_ERRORS) {
 
 test('a key whose registration is released is refused, also to a queue pair that used it before', async (t) => {
   const pair = await Pair.open(t);
-  const queue = pair.connect();
+  const queue = await pair.connect();
   const memory = pair.server.allocate(8192);
   memory.view(0, 8192).fill(0x77);
-  const registration = pair.server.registerForPeers(memory);
+  const registration = await pair.server.registerForPeers(memory);
   const place = { remoteAddress: registration.address, rkey: registration.rkey };
   assert.equal(await queue.read(0, 8192, 0, place), WC.SUCCESS);
   assert.ok(pair.into.subarray(0, 8192).every((byte) => byte === 0x77));
@@ -277,7 +296,7 @@ test('a key whose registration is released is refused, also to a queue pair that
 
 test('queue overrun: what is posted beyond the depth is refused, and all the rest completes once', async (t) => {
   const pair = await Pair.open(t);
-  const queue = pair.connect(4);
+  const queue = await pair.connect(4);
   const answers = Array.from({ length: 200 }, (_, k) => queue.post(k * 64, 64, k * 64));
   const taken = answers.filter((answer) => answer === 0).length;
   assert.ok(taken >= 4 && taken < 200, `${taken} were taken`);
@@ -291,7 +310,7 @@ test('queue overrun: what is posted beyond the depth is refused, and all the res
 
 test('a queue pair of the other end that is gone: no answer after all retries', async (t) => {
   const pair = await Pair.open(t);
-  const queue = pair.connect();
+  const queue = await pair.connect();
   assert.equal(await queue.read(0, 64), WC.SUCCESS);
   queue.answering.destroy();
   assert.equal(await queue.read(0, 64), WC.RETRY_EXC_ERR);
@@ -300,7 +319,7 @@ test('a queue pair of the other end that is gone: no answer after all retries', 
 test('cable cut with READs under way: no answer after all retries, and nothing lands when it is back', async (t) => {
   t.after(plugCable);
   const pair = await Pair.open(t);
-  const queue = pair.connect(4);
+  const queue = await pair.connect(4);
   assert.equal(await queue.read(0, 64), WC.SUCCESS);
   const { givenUp } = endCounters(CLIENT_END);
   cutCable();
@@ -311,7 +330,7 @@ test('cable cut with READs under way: no answer after all retries, and nothing l
   assert.deepEqual(queue.statuses, [WC.SUCCESS, WC.RETRY_EXC_ERR, WC.WR_FLUSH_ERR, WC.WR_FLUSH_ERR, WC.WR_FLUSH_ERR]);
   assert.ok(endCounters(CLIENT_END).givenUp > givenUp);
   plugCable();
-  const fresh = pair.connect();
+  const fresh = await pair.connect();
   assert.equal(await fresh.read(0, 64, 1 << 20), WC.SUCCESS);
   assert.ok(untouched(pair.into.subarray(0, 1 << 18)));
 });
