@@ -16,20 +16,29 @@ export interface FetchedFooter {
   readonly bytes: number;
 }
 
+export interface FooterOptions {
+  readonly tailBytes?: number;
+  /** The file's end, where that is known already. */
+  readonly tail?: Uint8Array | undefined;
+  readonly signal?: AbortSignal;
+}
+
 /** Bytes of the smallest tail that tells where the footer is. */
 const TAIL_BYTES_MIN = 8;
 
 export async function fetchFooter(
   transport: Transport,
   file: FileVersion,
-  options: { readonly tailBytes?: number; readonly signal?: AbortSignal } = {},
+  options: FooterOptions = {},
 ): Promise<FetchedFooter> {
   const read = options.signal === undefined ? {} : { signal: options.signal };
   const { length } = file;
-  const tail = new Uint8Array(Math.min(length, Math.max(TAIL_BYTES_MIN, options.tailBytes ?? FOOTER_TAIL_BYTES)));
+  const tailBytes = Math.min(length, Math.max(TAIL_BYTES_MIN, options.tailBytes ?? FOOTER_TAIL_BYTES));
+  const known = options.tail !== undefined && options.tail.length >= Math.min(length, TAIL_BYTES_MIN);
+  const tail = known ? options.tail! : new Uint8Array(tailBytes);
   const tailStart = length - tail.length;
   let requests = 0;
-  if (tail.length > 0) {
+  if (!known && tail.length > 0) {
     await transport.read(file, tailStart, tail, read);
     requests++;
   }

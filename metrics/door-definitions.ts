@@ -1,6 +1,6 @@
 /** Metrics of what a storage server serves over HTTP and S3: a part of the definitions. */
 import { forSides } from './definition-makers.ts';
-import { DOOR_CODES, DOOR_KINDS } from './label-values.ts';
+import { DOOR_CODES, DOOR_KINDS, DOORS } from './label-values.ts';
 
 const server = forSides('server');
 
@@ -25,4 +25,21 @@ export const DOOR_METRICS = {
     { labels: { reason: ['changed', 'stalled', 'closed', 'stopped'] } },
   ),
   serveHttpActive: server.gauge('qanat_serve_http_answers', 'count', 'Answers over HTTP and S3 under way.'),
+  serveAuthenticationFailures: server.counter(
+    'qanat_serve_authentication_failures_total',
+    'count',
+    'Attempts without a token, or without a signature, that is known, by listener.',
+    { labels: { door: DOORS } },
+  ),
+  serveTlsFailures: server.counter(
+    'qanat_serve_tls_failures_total',
+    'count',
+    'TLS handshakes that failed or did not end in time, by listener.',
+    { labels: { door: DOORS } },
+  ),
+  serveCertificateEnd: server.gauge(
+    'qanat_serve_certificate_expiry_timestamp_seconds',
+    'seconds',
+    'When the certificate that new connections get ends, since 1970; 0 without TLS.',
+  ),
 };

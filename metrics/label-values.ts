@@ -75,6 +75,9 @@ export const SERVED = ['cached', 'direct', 'passthrough'] as const;
 
 export const DECODER = { below: DECODERS_MAX } as const;
 
+/** Listeners of a server. */
+export const DOORS = ['queue_pair', 'http', 's3'] as const;
+
 /** What requests over HTTP and S3 are about, and how they are answered. */
 export const DOOR_KINDS = [
   'files',

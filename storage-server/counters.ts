@@ -9,8 +9,6 @@ export interface ServerCounters {
   connectionsTotal: number;
   /** Handshakes answered with a refusal. */
   refused: number;
-  /** Connections whose TLS handshake failed. */
-  tlsFailures: number;
   /** Connections that sent something else than the protocol, or no hello in time. */
   garbage: number;
   /** READs completed with success. */
@@ -43,7 +41,6 @@ export function newServerCounters(): ServerCounters {
     connections: 0,
     connectionsTotal: 0,
     refused: 0,
-    tlsFailures: 0,
     garbage: 0,
     reads: 0,
     readErrors: 0,

@@ -5,7 +5,7 @@
  */
 import type { Socket } from 'node:net';
 import type { Admission, Guard } from './access/guard.ts';
-import { bearerToken } from './access/tokens.ts';
+import { tokenOf } from './access/tokens.ts';
 import type { Burst, Failure, PendingRead } from './burst.ts';
 import { countBurst, type ServerCounters } from './counters.ts';
 import { GenerationNotice } from './generation-notice.ts';
@@ -222,7 +222,7 @@ export class QueuePairResponder {
     this.#host.heard(this);
     const { limits } = this.#host;
     // First of all: nothing is told to who may not know it, not even whether there is room.
-    const admission = this.#host.guard.admit(bearerToken(Buffer.from(auth).toString('latin1')));
+    const admission = this.#host.guard.admit(tokenOf(auth), 'queue_pair');
     if (admission === undefined)
       return this.#refuse(REFUSAL.BAD_AUTHENTICATION, 'a token that is known here is needed');
     const { regions } = admission;
@@ -271,7 +271,7 @@ export class QueuePairResponder {
       return false;
     }
     const { verbs } = request;
-    if (verbs !== undefined && this.#verbs?.answer(verbs, this.#regions!.current, this.#checksum)) return true;
+    if (verbs !== undefined && this.#verbs?.answer(verbs, () => this.#regions!.current, this.#checksum)) return true;
     const failure = this.#check(request);
     this.#outstanding++;
     const { wrLow, wrHigh, address, length } = request;

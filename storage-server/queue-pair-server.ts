@@ -95,7 +95,7 @@ export class QueuePairServer implements ResponderHost {
       },
       onConnection: (socket, handshake) => this.#respond(socket, handshake !== undefined),
       onFailure: (peer, reason) => {
-        counters.tlsFailures++;
+        if (certificates !== undefined) certificates.failures.queue_pair++;
         log('dropped', peer, reason);
       },
     });

@@ -149,6 +149,7 @@ export async function serveRegion(options: ServeOptions): Promise<RunningServer>
             await server.close();
             throw error;
           });
+    const collectAccess = guard.counters.collector(certificates);
     const collectServer = serverCollector(server, regions, counters, verbs);
     watcher?.endLook(true);
     return {
@@ -159,6 +160,7 @@ export async function serveRegion(options: ServeOptions): Promise<RunningServer>
       collectMetrics(samples) {
         collectServer(samples);
         door.counters.collect(samples);
+        collectAccess(samples);
       },
       s3: s3?.place,
       reloadKeys: async () => s3?.reloadKeys(),
@@ -166,7 +168,7 @@ export async function serveRegion(options: ServeOptions): Promise<RunningServer>
         if (tokensFile !== undefined) guard.replace(await Tokens.read(tokensFile, warn));
       },
       asksForTokens: guard.isAsking,
-      admitsToMetrics: ({ headers }) => guard.admit(bearerToken(headers.authorization))?.seesMetrics === true,
+      admitsToMetrics: ({ headers }) => guard.admit(bearerToken(headers.authorization), 'http')?.seesMetrics === true,
       answerHttp: (request, response) => answerFiles(door, request, response),
       republish: () => publishing.republish(),
       async close() {
@@ -174,13 +176,13 @@ export async function serveRegion(options: ServeOptions): Promise<RunningServer>
         publishing.close();
         s3?.server.stop();
         await Promise.all([server.close(), door.close(limits.drainMs)]);
-        verbs?.close();
+        await verbs?.close();
         s3?.server.end();
       },
     };
   } catch (error) {
     watcher?.close();
-    verbs?.close();
+    await verbs?.close();
     throw error;
   }
 }
@@ -197,7 +199,7 @@ async function openVerbs(
     await service.prepare(region, signal);
     return service;
   } catch (error) {
-    service?.close();
+    await service?.close();
     const isOurs = error instanceof VerbsError || error instanceof ServeError;
     if (!isOurs || signal?.aborted === true) throw error;
     if (required) throw new ServeError('RDMA', error.reason, { cause: error });

@@ -9,7 +9,7 @@ export class VerbsSession {
   readonly #service: VerbsService | undefined;
   readonly #socket: Socket;
   readonly #seesEverything: boolean;
-  #state: 'not granted' | 'granted' | 'asked' = 'not granted';
+  #state: 'not granted' | 'granted' | 'asked' | 'answered' | 'ended' = 'not granted';
   #pair: VerbsQueuePair | undefined;
 
   /** Without `seesEverything` the client may read a part of the files only: the device can't tell them apart. */
@@ -26,18 +26,27 @@ export class VerbsSession {
   }
 
   /** Answers a VERBS request; false, and nothing done, if it was not granted or has been answered already. */
-  answer(client: VerbsEndpoint, region: Region, checksum: boolean): boolean {
+  answer(client: VerbsEndpoint, region: () => Region, checksum: boolean): boolean {
     const service = this.#service;
     if (service === undefined || this.#state !== 'granted') return false;
     this.#state = 'asked';
     const objection = this.#objection();
-    const answer =
-      objection !== undefined
-        ? service.refuse(objection)
-        : service.accept(client, region, (pair) => {
-            this.#pair = pair;
-          });
-    this.#socket.write(encodeVerbsAnswer(answer, checksum));
+    if (objection !== undefined) {
+      this.#socket.write(encodeVerbsAnswer(service.refuse(objection), checksum));
+      return true;
+    }
+    const accepted = service.accept(client, region, (pair) => {
+      this.#pair = pair;
+    });
+    accepted.then(
+      (answer) => {
+        if (this.#state === 'ended') return;
+        this.#state = 'answered';
+        this.#socket.write(encodeVerbsAnswer(answer, checksum));
+      },
+      // A bug: it ends this connection, not the service of all others.
+      (error: unknown) => this.#socket.destroy(error as Error),
+    );
     return true;
   }
 
@@ -50,7 +59,7 @@ export class VerbsSession {
 
   /** Tells where a new region lies, if it lies anywhere; to be called before it is told that there is one. */
   tell(region: Region, checksum: boolean): void {
-    const place = this.#pair === undefined ? undefined : this.#service?.placeOf(region);
+    const place = this.#state === 'answered' ? this.#service?.placeOf(region) : undefined;
     if (place !== undefined) this.#socket.write(encodeVerbsRegionEvent(place, checksum));
   }
 
@@ -58,6 +67,6 @@ export class VerbsSession {
   close(): void {
     if (this.#pair !== undefined) this.#service?.end(this.#pair);
     this.#pair = undefined;
-    this.#state = 'asked';
+    this.#state = 'ended';
   }
 }

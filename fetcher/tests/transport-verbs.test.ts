@@ -197,6 +197,47 @@ test('a generation that can not be registered: clients go on over TCP', async (t
   assert.match(told.join('|'), /^rdma: [^|]*\|tcp: READs go over TCP: the server refuses: \d+ bytes can't be locked$/);
 });
 
+test('a generation that is published while a queue pair is being connected is the one that it reads', async (t) => {
+  const folder = makeFolder(t, FILES);
+  const fabric = new ModelFabric();
+  const server = await serve(t, folder, overRdma(fabric.open('server')));
+  let isFirst = true;
+  fabric.onConnect = async () => {
+    if (!isFirst) return;
+    isFirst = false;
+    writeFileSync(join(folder, 'c.parquet'), pattern(1000, 5));
+    assert.equal(await server.republish(), 'published');
+  };
+  const { transport, told } = await open(t, server.address().port, {
+    rdma: { transport: 'verbs', open: fabric.open('client') },
+  });
+  assert.equal((await transport.list('')).length, 3);
+  await readAll(transport, 'a.parquet');
+  assert.match(told.join('|'), /^rdma: [^|]*$/);
+});
+
+test('a client that goes while its queue pair is being connected leaves nothing behind', async (t) => {
+  const folder = makeFolder(t, FILES);
+  const fabric = new ModelFabric();
+  const server = await serve(t, folder, overRdma(fabric.open('server')));
+  const { promise: isConnecting, resolve: connecting } = Promise.withResolvers<void>();
+  const { promise: goOn, resolve: release } = Promise.withResolvers<void>();
+  fabric.onConnect = async () => {
+    connecting();
+    await goOn;
+  };
+  const { transport } = await open(t, server.address().port, { rdma: { open: fabric.open('client') } });
+  const listing = assert.rejects(transport.list(''), (error) => error instanceof FetchError && error.code === 'CLOSED');
+  await isConnecting;
+  await transport.close();
+  await listing;
+  await until(() => server.rdma()?.queuePairs === 0, 'the server gives the queue pair back');
+  release();
+  await server.close();
+  assert.equal(fabric.pairs.size, 0);
+  for (const device of fabric.devices) assert.ok(device.closed);
+});
+
 /** A server that welcomes, and answers the request for a queue pair with what `answer` makes of it. */
 async function hostile(t: TestContext, answer: (client: Buffer, socket: Socket) => Uint8Array): Promise<number> {
   const server = createServer((socket) => {

@@ -38,11 +38,11 @@ async function makeRig(
   const client = new VerbsClient(await fabric.open('client', limits)(undefined));
   const memory = server.allocate(REGION.byteLength);
   memory.view(0, REGION.byteLength).set(REGION);
-  const registration = server.registerForPeers(memory);
+  const registration = await server.registerForPeers(memory);
   const native = client.device.createQueuePair(64);
   const responder = server.createQueuePair(0);
-  responder.connect(native.endpoint);
-  native.connect(responder.endpoint);
+  await responder.connect(native.endpoint);
+  await native.connect(responder.endpoint);
   const completions: Completion[] = [];
   const errors: string[] = [];
   const payload = { bytes: 0, discarded: 0 };

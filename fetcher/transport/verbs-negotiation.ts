@@ -49,6 +49,7 @@ export class VerbsNegotiation {
   /** The last place that the server told, until the generation that is there is told too. */
   #place: VerbsRegion | undefined;
   #served: ServedGeneration | undefined;
+  #isAnswered = false;
   #settled = false;
 
   constructor(wish: VerbsWish, stallMs: number, host: NegotiationHost, requesterHost: RequesterHost) {
@@ -79,7 +80,8 @@ export class VerbsNegotiation {
       this.#native = client.device.createQueuePair(Math.min(client.device.facts.readsOutMax, welcome.queueDepth));
       this.#host.send(encodeVerbsRequest(this.#native.endpoint));
     } catch (error) {
-      this.#giveUp(error);
+      if (!(error instanceof VerbsError)) throw error;
+      this.#drop(error.reason);
     }
   }
 
@@ -90,22 +92,24 @@ export class VerbsNegotiation {
       return;
     }
     const answer = decodeVerbsAnswer(payload);
-    // Not asked, or not any more.
-    if (this.#native === undefined || this.#settled) return;
+    // Not asked, or not any more, or answered already.
+    if (this.#native === undefined || this.#settled || this.#isAnswered) return;
+    this.#isAnswered = true;
     if ('reason' in answer) this.#drop(`the server refuses: ${answer.reason}`);
-    else this.#connect(this.#native, answer);
+    else void this.#connect(this.#native, answer);
   }
 
-  #connect(native: VerbsQueuePair, { endpoint, region }: VerbsAccepted): void {
+  async #connect(native: VerbsQueuePair, { endpoint, region }: VerbsAccepted): Promise<void> {
     const { client, busyPoll, counts } = this.#wish;
     const { queueDepth, readBytesMax } = this.#welcome!;
-    const served = this.#served!;
-    if (!isPlaceOf(region, served)) {
+    if (!isPlaceOf(region, this.#served!)) {
       this.#drop('the server has registered another generation than it serves');
       return;
     }
+    this.#place = region;
     try {
-      native.connect(endpoint);
+      await native.connect(endpoint);
+      if (this.#settled) return;
       const readsOutMax = Math.min(native.endpoint.readsMax, endpoint.readsMax);
       const options = {
         client: client!,
@@ -118,11 +122,12 @@ export class VerbsNegotiation {
       };
       this.#pair = new VerbsPair(options, this.#requesterHost, counts);
     } catch (error) {
-      this.#giveUp(error);
+      this.#drop(error instanceof VerbsError ? error.reason : String(error));
       return;
     }
     this.#native = undefined;
-    this.#pair.serve(served.rkey, region);
+    // There may have been another one meanwhile.
+    this.onGeneration(this.#served!);
     this.#settle(undefined);
   }
 
@@ -141,11 +146,6 @@ export class VerbsNegotiation {
     this.#pair?.fail(status, reason);
     this.#native?.destroy();
     this.#native = undefined;
-  }
-
-  #giveUp(error: unknown): void {
-    if (!(error instanceof VerbsError)) throw error;
-    this.#drop(error.reason);
   }
 
   #drop(reason: string): void {

@@ -9,6 +9,7 @@ import type { ServerOptions } from 'node:http';
 import { createServer, type Server as HttpServer } from 'node:https';
 import { createSecureContext, type Server, type TlsOptions } from 'node:tls';
 import { ServeError } from '../errors.ts';
+import type { DoorName } from './access-counters.ts';
 import { EXPIRY_WARNING_MS } from './limits.ts';
 import { readSecretFile } from './secret-file.ts';
 
@@ -32,6 +33,8 @@ interface Material {
 }
 
 export class Certificates {
+  /** Handshakes that failed, by listener. */
+  readonly failures: Record<DoorName, number> = { queue_pair: 0, http: 0, s3: 0 };
   readonly #files: TlsFiles;
   readonly #log: Warn;
   readonly #servers = new Set<Server>();
@@ -74,8 +77,9 @@ export class Certificates {
   }
 
   /** A listener for HTTP. */
-  createHttpServer(http: ServerOptions, handshakeMs: number): HttpServer {
+  createHttpServer(http: ServerOptions, handshakeMs: number, door: DoorName = 'http'): HttpServer {
     const server = createServer({ ...http, ...this.options, handshakeTimeout: handshakeMs });
+    server.on('tlsClientError', () => this.failures[door]++);
     this.attach(server);
     return server;
   }

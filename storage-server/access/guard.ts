@@ -3,6 +3,7 @@
  * and everybody else nothing. A token that is taken away, or is for something else now, ends what was let in with it.
  */
 import type { RegionHolder } from '../region-holder.ts';
+import { AccessCounters, type DoorName } from './access-counters.ts';
 import { RegionViews } from './region-views.ts';
 import { EVERYTHING } from './scope.ts';
 import type { TokenGrant, Tokens } from './tokens.ts';
@@ -26,8 +27,7 @@ interface Granted extends Admission {
 }
 
 export class Guard {
-  /** Attempts without a token that is known. */
-  failures = 0;
+  readonly counters = new AccessCounters();
   readonly #views: RegionViews;
   readonly #everybody: Admission;
   #tokens: Tokens | undefined;
@@ -48,11 +48,11 @@ export class Guard {
   }
 
   /** Lets somebody in who shows this token, or none. Undefined for one that is not known, as for none where one is asked for. */
-  admit(token: string | undefined): Admission | undefined {
+  admit(token: string | undefined, door: DoorName): Admission | undefined {
     if (this.#tokens === undefined) return this.#everybody;
     const grant = this.#tokens.holderOf(token);
     if (grant === undefined) {
-      this.failures++;
+      this.counters.authentication[door]++;
       return undefined;
     }
     let granted = this.#granted.get(grant.id);

@@ -116,3 +116,8 @@ function grantsOf(words: readonly string[], fail: (what: string) => never): Pick
 export function bearerToken(text: string | undefined): string | undefined {
   return /^bearer +([\x21-\x7e]+) *$/i.exec(text ?? '')?.[1];
 }
+
+/** The same of the bytes of a hello. */
+export function tokenOf(authentication: Uint8Array): string | undefined {
+  return bearerToken(Buffer.from(authentication).toString('latin1'));
+}

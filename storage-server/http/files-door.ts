@@ -32,7 +32,7 @@ export function answerFiles(door: Door, request: IncomingMessage, response: Serv
       const about = { 'Content-Type': 'text/plain; charset=utf-8', ...headers };
       door.say(kind, request, response, { status, headers: about, text: `${text}\n` });
     };
-    const sight = door.guard.admit(bearerToken(request.headers.authorization));
+    const sight = door.guard.admit(bearerToken(request.headers.authorization), 'http');
     if (sight === undefined) return say(401, TOKEN_NEEDED, { 'WWW-Authenticate': 'Bearer realm="qanat"' });
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       return say(405, 'only GET and HEAD', { Allow: 'GET, HEAD' });

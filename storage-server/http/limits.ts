@@ -7,7 +7,15 @@ export const BLOCK_BYTES = 256 * 1024;
 export const FREE_BLOCKS_KEPT = 32;
 
 /** Of a listener that answers for files. */
-export const FILES_LIMITS = {
+export interface FilesLimits {
+  readonly connectionsMax: number;
+  readonly headerBytesMax: number;
+  readonly requestMs: number;
+  readonly keepAliveMs: number;
+}
+
+/** For an address that strangers can reach. */
+export const FILES_LIMITS: FilesLimits = {
   /** Connections at a time; more are closed at once. Engines open a hundred each. */
   connectionsMax: 512,
   /** Bytes of a request's line and headers: the longest path, percent-encoded, and a signed request's headers. */

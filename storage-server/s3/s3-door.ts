@@ -111,7 +111,12 @@ async function answer(
   const keys = options.keys();
   if (keys !== undefined) {
     const { method = '', headers, rawHeaders } = request;
-    checkSignature({ method, path: target.path, query, headers, rawHeaders }, keys);
+    try {
+      checkSignature({ method, path: target.path, query, headers, rawHeaders }, keys);
+    } catch (error) {
+      door.guard.counters.authentication.s3++;
+      throw error;
+    }
   } else if (options.hostNames !== undefined && !isOwnName(request.headers.host, options.hostNames)) {
     throw new S3Error('AccessDenied', 'this address is answered for names of this machine alone');
   }

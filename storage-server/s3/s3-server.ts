@@ -4,23 +4,27 @@ import type { Server as TlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Certificates } from '../access/certificates.ts';
 import { ServeError } from '../errors.ts';
-import { CHECK_MS, FILES_LIMITS } from '../http/limits.ts';
+import { CHECK_MS, type FilesLimits } from '../http/limits.ts';
 import { answerS3, type S3DoorOptions } from './s3-door.ts';
 
 export class S3Server {
   readonly #server: Server | TlsServer;
 
-  constructor(options: S3DoorOptions, certificates: Certificates | undefined) {
-    const { headerBytesMax, requestMs, keepAliveMs, connectionsMax } = FILES_LIMITS;
+  constructor(
+    options: S3DoorOptions,
+    certificates: Certificates | undefined,
+    { headerBytesMax, requestMs, keepAliveMs, connectionsMax }: FilesLimits,
+  ) {
     const http: ServerOptions = {
       maxHeaderSize: headerBytesMax,
       headersTimeout: requestMs,
       requestTimeout: requestMs,
       keepAliveTimeout: keepAliveMs,
-      connectionsCheckingInterval: CHECK_MS,
+      connectionsCheckingInterval: Math.min(CHECK_MS, requestMs),
       noDelay: true,
     };
-    this.#server = certificates === undefined ? createServer(http) : certificates.createHttpServer(http, requestMs);
+    this.#server =
+      certificates === undefined ? createServer(http) : certificates.createHttpServer(http, requestMs, 's3');
     this.#server.maxConnections = connectionsMax;
     this.#server.on('request', (request, response) => answerS3(options, request, response));
     // Who asks whether a body is wanted is told that it is not.

@@ -2,6 +2,7 @@
 import { isLoopback } from '../../metrics/index.ts';
 import type { Certificates } from '../access/certificates.ts';
 import type { Door } from '../http/door.ts';
+import { FILES_LIMITS, type FilesLimits } from '../http/limits.ts';
 import { Buckets } from './buckets.ts';
 import { readKeysFile, type SigningKeys } from './keys.ts';
 import { S3Server } from './s3-server.ts';
@@ -16,6 +17,7 @@ export interface S3Options {
   readonly domain?: string;
   /** Names that it may be asked for by on an address of this machine alone while everybody is let in, besides its own. */
   readonly hostNames?: readonly string[];
+  readonly limits?: Partial<FilesLimits>;
 }
 
 interface S3Surroundings {
@@ -34,7 +36,16 @@ export interface RunningS3 {
 
 /** Starts it; it is listening when the promise resolves. Throws ServeError LISTEN_S3, NAMES or KEYS. */
 export async function startS3(
-  { listen, keysFile, bucket, domain = 'localhost', hostNames = [], certificates, warn }: S3Options & S3Surroundings,
+  {
+    listen,
+    keysFile,
+    bucket,
+    domain = 'localhost',
+    hostNames = [],
+    limits,
+    certificates,
+    warn,
+  }: S3Options & S3Surroundings,
   roots: readonly string[],
   door: Door,
 ): Promise<RunningS3> {
@@ -42,7 +53,7 @@ export async function startS3(
   let keys: SigningKeys | undefined = keysFile === undefined ? undefined : await readKeysFile(keysFile, warn);
   const own = isLoopback(listen.host) ? [...hostNames, domain.toLowerCase()] : undefined;
   const options = { door, buckets, keys: () => keys, domain: domain.toLowerCase(), hostNames: own };
-  const server = new S3Server(options, certificates);
+  const server = new S3Server(options, certificates, { ...FILES_LIMITS, ...limits });
   const { address: host, port } = await server.listen(listen.host, listen.port);
   return {
     server,

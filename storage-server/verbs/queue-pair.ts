@@ -60,6 +60,9 @@ export interface QueuePairDevice {
   readonly port: DevicePort;
   readonly facts: { readonly name: string };
   allocate(length: number): NativeMemory;
+  /** A queue pair of it is there, and gone again. */
+  pairMade(): void;
+  pairGone(): void;
 }
 
 /** Places in the scratch memory. */
@@ -89,6 +92,10 @@ export class LibraryQueuePair implements VerbsQueuePair {
   #qp: bigint | null = null;
   #poller: PollHandle | undefined;
   #out = 0;
+  /** A thread has it, to connect it; and it is to be destroyed when that is done. */
+  #isModifying = false;
+  #isDoomed = false;
+  #isGone = false;
 
   /** Throws VerbsError RESOURCES or LAYOUT. */
   constructor(device: QueuePairDevice, depth: number) {
@@ -96,6 +103,7 @@ export class LibraryQueuePair implements VerbsQueuePair {
     this.#device = device;
     this.#depth = Math.min(depth, requestsMax, completionsMax - 1);
     this.#scratch = device.allocate(SCRATCH_BYTES);
+    device.pairMade();
     const bytes = this.#scratch.view(0, SCRATCH_BYTES);
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, SCRATCH_BYTES);
     this.#base = BigInt(this.#scratch.address);
@@ -162,11 +170,11 @@ export class LibraryQueuePair implements VerbsQueuePair {
     return new VerbsError('RESOURCES', `${facts.name}: ${what}: errno ${library.errno()}`);
   }
 
-  connect(remote: VerbsEndpoint): void {
+  async connect(remote: VerbsEndpoint): Promise<void> {
     const { port } = this.#device;
     const isRequester = this.#depth > 0;
     const reads = Math.min(this.endpoint.readsMax, remote.readsMax);
-    this.#modify('INIT', QP_MASK.STATE | QP_MASK.ACCESS | QP_MASK.KEY_INDEX | QP_MASK.PORT, (attributes) => {
+    await this.#modify('INIT', QP_MASK.STATE | QP_MASK.ACCESS | QP_MASK.KEY_INDEX | QP_MASK.PORT, (attributes) => {
       attributes.setUint32(QP_ATTR.state, QP_STATE.INIT, true);
       // Who only asks lets nobody read: a peer that turns hostile finds nothing.
       attributes.setUint32(QP_ATTR.access, isRequester ? 0 : ACCESS.REMOTE_READ, true);
@@ -174,7 +182,7 @@ export class LibraryQueuePair implements VerbsQueuePair {
     });
     const { ROUTE, PATH_MTU, REMOTE_NUMBER, RECEIVE_PSN, READS_IN, RNR_TIMER } = QP_MASK;
     const toReceive = ROUTE | PATH_MTU | REMOTE_NUMBER | RECEIVE_PSN | READS_IN | RNR_TIMER;
-    this.#modify('RTR', QP_MASK.STATE | toReceive, (attributes, bytes) => {
+    await this.#modify('RTR', QP_MASK.STATE | toReceive, (attributes, bytes) => {
       attributes.setUint32(QP_ATTR.state, QP_STATE.RTR, true);
       attributes.setInt32(QP_ATTR.pathMtu, Math.min(port.mtu, remote.mtu), true);
       attributes.setUint32(QP_ATTR.receivePsn, remote.psn, true);
@@ -193,7 +201,7 @@ export class LibraryQueuePair implements VerbsQueuePair {
     // Who only answers is done here: it never sends of itself.
     if (!isRequester) return;
     const { TIMEOUT, RETRIES, RNR_RETRIES, SEND_PSN, READS_OUT } = QP_MASK;
-    this.#modify('RTS', QP_MASK.STATE | TIMEOUT | RETRIES | RNR_RETRIES | SEND_PSN | READS_OUT, (attributes) => {
+    await this.#modify('RTS', QP_MASK.STATE | TIMEOUT | RETRIES | RNR_RETRIES | SEND_PSN | READS_OUT, (attributes) => {
       attributes.setUint32(QP_ATTR.state, QP_STATE.RTS, true);
       attributes.setUint32(QP_ATTR.sendPsn, this.endpoint.psn, true);
       attributes.setUint8(QP_ATTR.readsOut, reads);
@@ -201,15 +209,24 @@ export class LibraryQueuePair implements VerbsQueuePair {
       attributes.setUint8(QP_ATTR.retries, RETRY_COUNT);
       attributes.setUint8(QP_ATTR.rnrRetries, RNR_RETRY_COUNT);
     });
+    if (this.#qp === null) throw new VerbsError('CONNECT', 'the queue pair is gone');
     this.#checkConnected(remote);
   }
 
-  #modify(to: 'INIT' | 'RTR' | 'RTS', mask: number, fill: (attributes: DataView, bytes: Uint8Array) => void): void {
+  async #modify(
+    to: 'INIT' | 'RTR' | 'RTS',
+    mask: number,
+    fill: (attributes: DataView, bytes: Uint8Array) => void,
+  ): Promise<void> {
     const { library, facts } = this.#device;
-    if (this.#qp === null) throw new VerbsError('CONNECT', 'the queue pair is gone');
+    if (this.#qp === null || this.#isDoomed) throw new VerbsError('CONNECT', 'the queue pair is gone');
     const bytes = new Uint8Array(ROOM_BYTES);
     fill(new DataView(bytes.buffer), bytes);
-    const errno = library.modifyQp(this.#qp, bytes, mask);
+    this.#isModifying = true;
+    const errno = await library.modifyQpAside(this.#qp, bytes, mask).finally(() => {
+      this.#isModifying = false;
+      if (this.#isDoomed) this.destroy();
+    });
     if (errno === 0) return;
     const why = errno === 110 || errno === 113 || errno === 101 ? ': the other end has no route from here' : '';
     throw new VerbsError('CONNECT', `${facts.name}: the queue pair does not go to ${to}: errno ${errno}${why}`);
@@ -302,6 +319,10 @@ export class LibraryQueuePair implements VerbsQueuePair {
   };
 
   destroy(onCompletion: OnCompletion = () => {}): void {
+    this.#isDoomed = true;
+    // Nothing can have been posted: it is not connected.
+    if (this.#isModifying || this.#isGone) return;
+    this.#isGone = true;
     const { library } = this.#device;
     this.#stopPolling();
     if (this.#qp !== null) {
@@ -318,6 +339,7 @@ export class LibraryQueuePair implements VerbsQueuePair {
     if (this.#channel !== null) library.destroyChannel(this.#channel);
     this.#channel = null;
     this.#scratch.free();
+    this.#device.pairGone();
   }
 
   #flush(onCompletion: OnCompletion): void {

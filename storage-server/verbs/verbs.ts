@@ -34,6 +34,8 @@ export interface NativeMemory {
   view(start: number, length: number): Uint8Array;
   /** Views of it must not be used any more, and nothing may be registered. */
   free(): void;
+  /** The same off this thread: giving back much takes long. */
+  freeAside(): Promise<void>;
 }
 
 /** Memory that the device knows. */
@@ -44,8 +46,10 @@ export interface Registration {
   readonly lkey: number;
   /** Names it in READs of peers. */
   readonly rkey: number;
-  /** Nothing may be under way to or from it. */
+  /** Nothing may be under way into it. Throws VerbsError RESOURCES when the device does not let go. */
   release(): void;
+  /** The same off this thread. */
+  releaseAside(): Promise<void>;
 }
 
 /** One READ: from a peer's memory into local memory. */
@@ -65,8 +69,11 @@ export type OnCompletion = (id: number, status: number, vendorError: number) => 
 export interface VerbsQueuePair {
   /** This end, as the other one has to know it. */
   readonly endpoint: VerbsEndpoint;
-  /** Connects: it answers READs from then on, and a requester may post. Throws VerbsError CONNECT. */
-  connect(remote: VerbsEndpoint): void;
+  /**
+   * Connects: it answers READs from then on, and a requester may post. Once, and off this thread: the kernel may look for
+   * the other end for a second. Rejects with VerbsError CONNECT.
+   */
+  connect(remote: VerbsEndpoint): Promise<void>;
   /** Posts a READ; gives 0, or the error number with which it was refused. At most `depth` may be out. */
   post(read: RemoteRead): number;
   /** Takes completions, a handful at most; returns how many. Throws VerbsError RESOURCES when the queue is broken. */
@@ -81,8 +88,8 @@ export interface VerbsDevice {
   readonly facts: DeviceFacts;
   /** Throws VerbsError MEMORY. */
   allocate(length: number): NativeMemory;
-  /** Peers may read it, and do nothing else. Throws VerbsError MEMORY. */
-  registerForPeers(memory: NativeMemory): Registration;
+  /** Peers may read it, and do nothing else. Off this thread: a region takes a second for some GiB. Rejects with VerbsError MEMORY. */
+  registerForPeers(memory: NativeMemory): Promise<Registration>;
   /** READs may land in it. A buffer stays where it is as long as it is registered. Throws VerbsError MEMORY. */
   registerForReads(memory: NativeMemory | SharedArrayBuffer): Registration;
   /** A queue pair that posts up to `depth` READs, or with 0 only answers. Throws VerbsError RESOURCES. */
