@@ -5,6 +5,8 @@
  */
 import { sortedByPath } from '../../storage-server/protocol/index.ts';
 import { FetchError } from '../errors.ts';
+import { FOOTER_TAIL_BYTES } from '../limits.ts';
+import { keepTail } from '../transport/file-tail.ts';
 import type { FileVersion, ReadOptions, Transport, TransportCounters } from '../transport/transport.ts';
 import { type AnswerHeaders, contentLength, headerOf, isPart, parseContentRange, throwIfEncoded } from './answer.ts';
 import { type AnswerSink, exchange, type Pool } from './exchange.ts';
@@ -60,22 +62,29 @@ export class S3Transport implements Transport {
     return sortedByPath(found);
   }
 
-  /** The object of just this key; undefined for none, and for one that may not be read without knowing that it is there. */
+  /**
+   * The object of just this key, with its end; undefined for none, and for one that may not be read without knowing that
+   * it is there.
+   */
   async find(path: string): Promise<FileVersion | undefined> {
     this.#throwIfClosed();
     if (path === '' || path.endsWith('/')) return undefined;
-    const probe = (await this.#probe(path, { range: 'bytes=0-0' })) ?? (await this.#probe(path, {}));
+    const range = `bytes=-${FOOTER_TAIL_BYTES}`;
+    const probe = (await this.#probe(path, { range })) ?? (await this.#probe(path, {}));
     if (probe === undefined || probe === 'none') return undefined;
     throwIfEncoded(probe.headers, path);
-    const { total, range } = parseContentRange(headerOf(probe.headers, 'content-range')) ?? {};
+    const { total, range: part } = parseContentRange(headerOf(probe.headers, 'content-range')) ?? {};
     const isOfPart = isPart(probe.status, probe.headers);
     const length = isOfPart ? total : contentLength(probe.headers);
     const etag = quoted(headerOf(probe.headers, 'etag')?.trim() ?? '');
-    if (length === undefined || (isOfPart && range?.start !== 0)) {
+    if (length === undefined || (isOfPart && part?.end !== total)) {
       throw new FetchError('PROTOCOL', `${path}: the server does not say how long it is`, { retryable: true });
     }
     const modifiedMs = Date.parse(headerOf(probe.headers, 'last-modified') ?? '');
-    return { path, length, etag, modifiedMs: Number.isNaN(modifiedMs) ? 0 : modifiedMs };
+    const file = { path, length, etag, modifiedMs: Number.isNaN(modifiedMs) ? 0 : modifiedMs };
+    const { tail, landed, latencyMs } = probe;
+    if (isOfPart && landed === tail.length) keepTail(file, { bytes: tail, latencyMs });
+    return file;
   }
 
   async read(file: FileVersion, start: number, into: Uint8Array, options: ReadOptions = {}): Promise<void> {
@@ -93,25 +102,31 @@ export class S3Transport implements Transport {
     if (this.#isClosed) throw new FetchError('CLOSED', 'the transport is closed');
   }
 
-  /** undefined for an empty object that was asked for its first byte. */
-  async #probe(
-    path: string,
-    headers: Record<string, string>,
-  ): Promise<{ readonly status: number; readonly headers: AnswerHeaders } | 'none' | undefined> {
+  /** undefined for an empty object that was asked for bytes. */
+  async #probe(path: string, headers: Record<string, string>): Promise<Probe | 'none' | undefined> {
     const { counters } = this.#options;
-    let probe: { readonly status: number; readonly headers: AnswerHeaders } | undefined;
+    let probe: Probe | undefined;
     try {
       await this.#send(
         path,
         headers,
         {
-          onHeaders(status, answered) {
-            probe = { status, headers: answered };
+          onHeaders(status, answered, latencyMs) {
+            const { range } = parseContentRange(headerOf(answered, 'content-range')) ?? {};
+            const bytes = range === undefined || !isPart(status, answered) ? 0 : range.end - range.start;
+            const tail = new Uint8Array(Math.min(bytes, FOOTER_TAIL_BYTES));
+            probe = { status, headers: answered, latencyMs, tail, landed: 0 };
           },
           onBytes(bytes) {
             counters.bytesOnWire += bytes.byteLength;
             counters.bytesDirectory += bytes.byteLength;
-            return probe === undefined || isPart(probe.status, probe.headers);
+            if (probe === undefined) return true;
+            const { tail, landed } = probe;
+            probe.landed += bytes.byteLength;
+            // of a whole object, or of more than was asked for, the rest is not waited for
+            if (probe.landed > tail.length) return false;
+            tail.set(bytes, landed);
+            return true;
           },
         },
         undefined,
@@ -172,6 +187,17 @@ export class S3Transport implements Transport {
   }
 }
 
+/** The answer to a look at an object. */
+interface Probe {
+  readonly status: number;
+  readonly headers: AnswerHeaders;
+  readonly latencyMs: number;
+  /** As long as the part that the answer says it is; empty for a whole object. */
+  readonly tail: Uint8Array;
+  /** Bytes that came, more than `tail` has where the answer is not what it should be. */
+  landed: number;
+}
+
 /** A refusal that the one who asked may want to look at. */
 class Refused extends Error {
   readonly status: number;
@@ -205,9 +231,9 @@ class Accepting implements AnswerSink {
     this.#counters = counters;
   }
 
-  onHeaders(status: number, headers: AnswerHeaders): void {
+  onHeaders(status: number, headers: AnswerHeaders, latencyMs: number): void {
     this.headers = headers;
-    if (status === 200 || status === 206) this.#sink.onHeaders(status, headers);
+    if (status === 200 || status === 206) this.#sink.onHeaders(status, headers, latencyMs);
     else this.refused = { status, headers, body: [] };
   }
 

@@ -172,7 +172,10 @@ function answer(
     refuse(412);
     return;
   }
-  const [, first, last] = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '') ?? [];
+  const [, suffix] = /^bytes=-(\d+)$/.exec(request.headers.range ?? '') ?? [];
+  const lastBytes = [String(Math.max(0, bytes.length - Number(suffix))), String(bytes.length - 1)];
+  const asked = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '')?.slice(1);
+  const [first, last] = suffix === undefined ? (asked ?? []) : lastBytes;
   if (!ranges || first === undefined || fault === 'whole' || fault === 'whole-chunked') {
     if (fault !== 'whole-chunked') headers['Content-Length'] = String(bytes.length);
     response.writeHead(200, headers);
