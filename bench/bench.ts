@@ -10,6 +10,7 @@ import { benchFooter } from './footer.ts';
 import { benchMemory } from './memory.ts';
 import { benchMount } from './mount.ts';
 import { benchMountLatency } from './mount-latency.ts';
+import { benchMountMemory } from './mount-memory.ts';
 import { benchMountRaw } from './mount-raw.ts';
 import { benchObjects } from './objects.ts';
 import { type BenchOptions, type BenchResult, formatTable } from './result.ts';
@@ -25,6 +26,7 @@ const BENCHMARKS: Readonly<Record<string, (options: BenchOptions) => Promise<Ben
   mount: benchMount,
   'mount-raw': benchMountRaw,
   'mount-latency': benchMountLatency,
+  'mount-memory': benchMountMemory,
   cache: benchCache,
   objects: benchObjects,
 };
@@ -55,6 +57,7 @@ const TARGETS: Readonly<Record<string, readonly [direction: 'least' | 'most', va
   'duckdb.cold.wall.max': ['most', 1.25],
   'duckdb.strings.wall.max': ['most', 1.1],
   'socket.sequential': ['least', 0.6],
+  'mount.rss.overCap': ['most', 200],
   'objects.dominated': ['most', 0],
   'objects.time.max': ['most', 1],
 };

@@ -6,7 +6,8 @@ import {
   type EndpointOptions,
   type MetricsEndpoint,
   MetricsError,
-  MetricsRegistry,
+  type MetricsRegistry,
+  openRegistry,
   processCollector,
   startMetricsEndpoint,
 } from '../metrics/index.ts';
@@ -40,7 +41,7 @@ export async function startEndpoint({
   access = {},
   limits,
 }: ProcessEndpointOptions): Promise<ProcessEndpoint> {
-  const registry = new MetricsRegistry(side);
+  const registry = await openRegistry(side);
   registry.addCollector(processCollector(packageJson.version));
   try {
     const started = await startMetricsEndpoint({

@@ -14,7 +14,13 @@ export { fetchFooter } from './footer.ts';
 export { GapEstimator } from './gap.ts';
 export type { ByteLedger, WasteReason } from './ledger.ts';
 export { ledgerTotal, mergeLedger, newLedger, wastedTotal } from './ledger.ts';
-export { AMPLIFICATION_MAX, PREFETCH_DEPTH_DEFAULT, PREFETCH_DEPTH_MAX, REQUEST_BYTES_MAX } from './limits.ts';
+export {
+  AMPLIFICATION_MAX,
+  FOOTER_TAIL_BYTES,
+  PREFETCH_DEPTH_DEFAULT,
+  PREFETCH_DEPTH_MAX,
+  REQUEST_BYTES_MAX,
+} from './limits.ts';
 export type { S3Options } from './objects/open-s3.ts';
 export type { PlannedChunk, PlannedRowGroup, ScanPlan, ScanRequest, SegmentPart } from './plan.ts';
 export { planScan } from './plan.ts';

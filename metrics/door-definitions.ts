@@ -29,18 +29,17 @@ export const DOOR_METRICS = {
     'qanat_serve_authentication_failures_total',
     'count',
     'Attempts without a token, or without a signature, that is known, by listener.',
-    { labels: { door: DOORS }, stability: 'experimental' },
+    { labels: { door: DOORS } },
   ),
   serveTlsFailures: server.counter(
     'qanat_serve_tls_failures_total',
     'count',
     'TLS handshakes that failed or did not end in time, by listener.',
-    { labels: { door: DOORS }, stability: 'experimental' },
+    { labels: { door: DOORS } },
   ),
   serveCertificateEnd: server.gauge(
     'qanat_serve_certificate_expiry_timestamp_seconds',
     'seconds',
-    'When the certificate that new connections get ends, since 1970; absent without TLS.',
-    { stability: 'experimental' },
+    'When the certificate that new connections get ends, since 1970; 0 without TLS.',
   ),
 };

@@ -6,6 +6,7 @@
  */
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import * as modules from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -48,6 +49,20 @@ function runWith(node) {
   });
 }
 
+/**
+ * Keeps what V8 makes of the sources in the `node_modules` that they run from, where that may be written and nobody has
+ * said otherwise: a third of the time to start, and 16 MiB less in each thread, which then does not load the parser of
+ * TypeScript. Whoever can write there can change the sources too. Threads know of it by their environment alone.
+ */
+function keepCompiled() {
+  if (process.env.NODE_COMPILE_CACHE !== undefined || process.env.NODE_DISABLE_COMPILE_CACHE !== undefined) return;
+  const installed = join(here, '../../..');
+  const folder = existsSync(sources) ? join(here, '../../node_modules') : installed;
+  if (!existsSync(folder) || !folder.endsWith('node_modules')) return;
+  const { directory } = modules.enableCompileCache(join(folder, '.cache/qanat'));
+  if (directory !== undefined) process.env.NODE_COMPILE_CACHE = join(folder, '.cache/qanat');
+}
+
 if (isOld(process.versions.node)) {
   const tried = process.env.QANAT_NODE_TRIED !== undefined;
   const node = existsSync(sources) && !tried ? projectNode() : undefined;
@@ -59,6 +74,7 @@ if (isOld(process.versions.node)) {
     process.exitCode = 2;
   }
 } else {
+  keepCompiled();
   // no top-level await: old Nodes would not parse it
   import(existsSync(sources) ? '../main.ts' : '../../dist/daemon/main.js')
     .then(({ main }) => main(process.argv.slice(2)))

@@ -147,7 +147,7 @@ function crossProblems({ settings, sources, origins }: DaemonConfig, file: Confi
     if (settings.insecureListen || address === 'none' || !isExposed(address)) continue;
     tell(
       keyOf(name),
-      `${formatHostPort(address)} can be reached by other machines and there is no authentication yet; ` +
+      `${formatHostPort(address)} can be reached by other machines, and a daemon asks for no authentication; ` +
         'insecure-listen: true allows it where the network is trusted',
     );
   }

@@ -45,8 +45,9 @@ export const MANUAL: Readonly<Record<CommandName, CommandManual>> = {
         'fail as stale. A file that is rewritten and not published yet fails with an error, and is never read as a ' +
         'mixture of both. Write new versions under another name and rename them.',
       'SIGTERM and Ctrl-C let it finish what was asked for, for as long as `--drain-timeout`, and end it with 0.',
-      'There is no authentication and no encryption. An address that other machines reach therefore needs ' +
-        '`--insecure-listen`, and a network that only trusted machines are in.',
+      'An address that other machines reach takes `--tokens` or `--tls-client-ca`, for S3 `--s3-keys`, or ' +
+        '`--insecure-listen`, with which everybody there can read every file. `--tls-cert` encrypts; clients then write ' +
+        '`rdmas://` and `https://`. At SIGHUP certificates, tokens and keys are read again too.',
     ],
     operands: [
       {

@@ -53,3 +53,9 @@ export const WARM_UP_ROUNDS = 20;
 
 /** Milliseconds of warming up after which the mount begins without the rest: nobody wants to wait for speed. */
 export const WARM_UP_MS = 250;
+
+/**
+ * MiB of young JavaScript objects of the mount thread: what files hold is in the pool, and V8's default, which grows with
+ * the rate of requests, fills 100 MiB more with what nobody uses any longer.
+ */
+export const MOUNT_YOUNG_MEBIBYTES = 24;

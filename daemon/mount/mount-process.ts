@@ -10,7 +10,7 @@ import { type Libc, loadLibc, MOUNT_TYPE, mountAt, probeMount, unmountFolder } f
 import { MountError } from '../../vfs/index.ts';
 import { CommandError } from '../errors.ts';
 import type { Log } from '../log.ts';
-import { ANSWER_MS, FIGURES_MS, UNMOUNT_MARGIN_MS } from './limits.ts';
+import { ANSWER_MS, FIGURES_MS, MOUNT_YOUNG_MEBIBYTES, UNMOUNT_MARGIN_MS } from './limits.ts';
 import type { FromMount, MountEnd, MountFacts, MountSettings, ToMount } from './mount-messages.ts';
 import { revivedError } from './posted-error.ts';
 
@@ -85,7 +85,10 @@ class Thread {
     this.#log = log;
     this.#libc = libc;
     const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
-    this.#worker = new Worker(new URL(`./mount-thread.${extension}`, import.meta.url), { workerData: settings });
+    this.#worker = new Worker(new URL(`./mount-thread.${extension}`, import.meta.url), {
+      workerData: settings,
+      resourceLimits: { maxYoungGenerationSizeMb: MOUNT_YOUNG_MEBIBYTES },
+    });
     this.#worker.on('message', (message: FromMount) => this.#receive(message));
     this.#worker.on('error', (error) => this.#fail(error instanceof Error ? error : new Error(String(error))));
     this.#worker.on('exit', (code) => this.#fail(new Error(`the mount thread ended with code ${code}`)));

@@ -254,7 +254,7 @@ describe('what holds', () => {
       const problems = await resolveConfig(given, fileOf(`\n${key}: 0.0.0.0:0\n`));
       assert.ok(Array.isArray(problems));
       assert.deepEqual(problems[0]!.place, { line: 2, column: key.length + 3 });
-      assert.match(problems[0]!.message, /no authentication yet; insecure-listen: true allows it/);
+      assert.match(problems[0]!.message, /no authentication; insecure-listen: true allows it/);
       await resolve(`${key}: 0.0.0.0:0\ninsecure-listen: true\n`);
     }
   });

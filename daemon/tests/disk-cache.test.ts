@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { DiskCache } from '../../fetcher/index.ts';
-import { METRICS, MetricsRegistry } from '../../metrics/index.ts';
+import { METRICS, openRegistry } from '../../metrics/index.ts';
 import { parseExposition } from '../../metrics/tests/exposition.ts';
 import { openSource } from '../../vfs/index.ts';
 import type { MountReport } from '../mount/mount-report.ts';
@@ -68,7 +68,7 @@ describe('--cache-dir', () => {
   });
 
   test('metrics of the cache, and the sums that are always true', async () => {
-    const registry = new MetricsRegistry('client');
+    const registry = await openRegistry('client');
     const clients = new ClientMetrics(registry);
     const engine = new ScanEngine({ memoryBytes: 64 << 20, decoders: 1 });
     clients.addEngine(engine);

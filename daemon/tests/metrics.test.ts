@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import { after, before, describe, test } from 'node:test';
 import { Codec, Encoding } from '../../decode/index.ts';
 import { FetchError, ledgerTotal } from '../../fetcher/index.ts';
-import { METRICS, MetricsRegistry } from '../../metrics/index.ts';
+import { METRICS, type MetricsRegistry, openRegistry } from '../../metrics/index.ts';
 import { DECODERS_MAX as DECODERS_LISTED } from '../../metrics/limits.ts';
 import { parseExposition, type Sample, sampleValue } from '../../metrics/tests/exposition.ts';
 import { type RunningServer, serveRegion } from '../../storage-server/index.ts';
@@ -43,12 +43,13 @@ test('lists of labels are those of the protocol and of Parquet', () => {
   assert.equal(DECODERS_LISTED, DECODERS_MAX);
 });
 
+const serverRegistry = await openRegistry('server');
+const registry = await openRegistry('client');
+
 describe('a server and a client', () => {
   let server: RunningServer;
   let engine: ScanEngine;
   let clients: ClientMetrics;
-  const serverRegistry = new MetricsRegistry('server');
-  const registry = new MetricsRegistry('client');
   before(async () => {
     server = await serveRegion({ roots: [lake.folder], listen: { host: '127.0.0.1', port: 0 } });
     serverRegistry.addCollector(server.collectMetrics);

@@ -30,6 +30,8 @@ export interface Pool {
   readonly dispatcher: Dispatcher;
   /** Time that a look at a file or a page of a listing may take, milliseconds. */
   readonly lookMs: number;
+  /** Something there has answered before. */
+  isProven: boolean;
   /** A request is being sent. */
   onRequest(): void;
   destroy(): Promise<void>;
@@ -56,6 +58,7 @@ export function openPool({ connections, connectMs, stallMs, tls, counters, tell 
   return {
     dispatcher,
     lookMs: LOOK_STALLS * stallMs,
+    isProven: false,
     onRequest() {
       if (fresh > 0) fresh--;
       else counters.requestsReusing++;
@@ -129,6 +132,7 @@ export function exchange(pool: Pool, request: ExchangeRequest, sink: AnswerSink,
           if (isSettled) controller.abort(new Error('no longer needed'));
         },
         onResponseStart(_controller, status, headers) {
+          pool.isProven = true;
           if (isSettled || status < 200) return;
           try {
             sink.onHeaders(status, headers, performance.now() - sentMs);
@@ -145,7 +149,7 @@ export function exchange(pool: Pool, request: ExchangeRequest, sink: AnswerSink,
           }
         },
         onResponseEnd: () => settle(resolve),
-        onResponseError: (_controller, error) => settle(() => reject(connectionError(error, where))),
+        onResponseError: (_controller, error) => settle(() => reject(connectionError(error, where, pool.isProven))),
       },
     );
   });

@@ -5,9 +5,7 @@
  */
 import { sortedByPath } from '../../storage-server/protocol/index.ts';
 import { FetchError } from '../errors.ts';
-import { FOOTER_TAIL_BYTES } from '../limits.ts';
-import { keepTail } from '../transport/file-tail.ts';
-import type { FileVersion, ReadOptions, Transport, TransportCounters } from '../transport/transport.ts';
+import type { FileVersion, FindOptions, ReadOptions, Transport, TransportCounters } from '../transport/transport.ts';
 import { type AnswerHeaders, contentLength, headerOf, isPart, parseContentRange, throwIfEncoded } from './answer.ts';
 import { type AnswerSink, exchange, type Pool } from './exchange.ts';
 import { KEYS_MAX, RECOVERIES_MAX, REFUSAL_BYTES_MAX, VERSIONS_KEPT_MAX } from './limits.ts';
@@ -62,29 +60,27 @@ export class S3Transport implements Transport {
     return sortedByPath(found);
   }
 
-  /**
-   * The object of just this key, with its end; undefined for none, and for one that may not be read without knowing that
-   * it is there.
-   */
-  async find(path: string): Promise<FileVersion | undefined> {
+  /** The object of just this key; undefined for none, and for one that may not be read without knowing that it is there. */
+  async find(path: string, { tailBytes, onTail }: FindOptions = {}): Promise<FileVersion | undefined> {
     this.#throwIfClosed();
     if (path === '' || path.endsWith('/')) return undefined;
-    const range = `bytes=-${FOOTER_TAIL_BYTES}`;
-    const probe = (await this.#probe(path, { range })) ?? (await this.#probe(path, {}));
+    const range = tailBytes === undefined || onTail === undefined ? 'bytes=0-0' : `bytes=-${tailBytes}`;
+    const probe = (await this.#probe(path, { range }, tailBytes)) ?? (await this.#probe(path, {}));
     if (probe === undefined || probe === 'none') return undefined;
     throwIfEncoded(probe.headers, path);
     const { total, range: part } = parseContentRange(headerOf(probe.headers, 'content-range')) ?? {};
     const isOfPart = isPart(probe.status, probe.headers);
     const length = isOfPart ? total : contentLength(probe.headers);
     const etag = quoted(headerOf(probe.headers, 'etag')?.trim() ?? '');
-    if (length === undefined || (isOfPart && part?.end !== total)) {
+    const isAsked = part?.start === 0 || (tailBytes !== undefined && part?.end === total);
+    if (length === undefined || (isOfPart && !isAsked)) {
       throw new FetchError('PROTOCOL', `${path}: the server does not say how long it is`, { retryable: true });
     }
+    const tail = Buffer.concat(probe.bytes);
+    const isTail = isOfPart && part !== undefined && part.end === total && tail.length === part.end - part.start;
+    if (isTail) onTail?.(tail, probe.latencyMs);
     const modifiedMs = Date.parse(headerOf(probe.headers, 'last-modified') ?? '');
-    const file = { path, length, etag, modifiedMs: Number.isNaN(modifiedMs) ? 0 : modifiedMs };
-    const { tail, landed, latencyMs } = probe;
-    if (isOfPart && landed === tail.length) keepTail(file, { bytes: tail, latencyMs });
-    return file;
+    return { path, length, etag, modifiedMs: Number.isNaN(modifiedMs) ? 0 : modifiedMs };
   }
 
   async read(file: FileVersion, start: number, into: Uint8Array, options: ReadOptions = {}): Promise<void> {
@@ -102,31 +98,27 @@ export class S3Transport implements Transport {
     if (this.#isClosed) throw new FetchError('CLOSED', 'the transport is closed');
   }
 
-  /** undefined for an empty object that was asked for bytes. */
-  async #probe(path: string, headers: Record<string, string>): Promise<Probe | 'none' | undefined> {
+  /** undefined for an empty object that was asked for its first byte. */
+  async #probe(path: string, headers: Record<string, string>, bytesMax = 1): Promise<Probe | 'none' | undefined> {
     const { counters } = this.#options;
     let probe: Probe | undefined;
+    let held = 0;
     try {
       await this.#send(
         path,
         headers,
         {
           onHeaders(status, answered, latencyMs) {
-            const { range } = parseContentRange(headerOf(answered, 'content-range')) ?? {};
-            const bytes = range === undefined || !isPart(status, answered) ? 0 : range.end - range.start;
-            const tail = new Uint8Array(Math.min(bytes, FOOTER_TAIL_BYTES));
-            probe = { status, headers: answered, latencyMs, tail, landed: 0 };
+            probe = { status, headers: answered, latencyMs, bytes: [] };
+            held = 0;
           },
           onBytes(bytes) {
             counters.bytesOnWire += bytes.byteLength;
             counters.bytesDirectory += bytes.byteLength;
-            if (probe === undefined) return true;
-            const { tail, landed } = probe;
-            probe.landed += bytes.byteLength;
-            // of a whole object, or of more than was asked for, the rest is not waited for
-            if (probe.landed > tail.length) return false;
-            tail.set(bytes, landed);
-            return true;
+            if (probe === undefined || !isPart(probe.status, probe.headers)) return probe === undefined;
+            held += bytes.byteLength;
+            if (held <= bytesMax) probe.bytes.push(Uint8Array.from(bytes));
+            return held <= bytesMax;
           },
         },
         undefined,
@@ -187,15 +179,13 @@ export class S3Transport implements Transport {
   }
 }
 
-/** The answer to a look at an object. */
 interface Probe {
   readonly status: number;
   readonly headers: AnswerHeaders;
+  /** Time from the request to the first word of the answer. */
   readonly latencyMs: number;
-  /** As long as the part that the answer says it is; empty for a whole object. */
-  readonly tail: Uint8Array;
-  /** Bytes that came, more than `tail` has where the answer is not what it should be. */
-  landed: number;
+  /** What came of a part, up to as much as was asked for. */
+  readonly bytes: Uint8Array[];
 }
 
 /** A refusal that the one who asked may want to look at. */

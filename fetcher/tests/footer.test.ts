@@ -4,7 +4,6 @@ import { parquetWriteBuffer } from 'hyparquet-writer';
 import { DecodeError } from '../../decode/index.ts';
 import { FetchError } from '../errors.ts';
 import { fetchFooter } from '../footer.ts';
-import { keepTail } from '../transport/file-tail.ts';
 import type { FileVersion } from '../transport/transport.ts';
 import { MemoryTransport } from './memory-transport.ts';
 
@@ -99,30 +98,4 @@ test('errors of the transport pass as they are', async () => {
   );
   transport.replace('a/b.parquet', makeFile(3), 'v2');
   await assert.rejects(fetchFooter(transport, file), (error) => error instanceof FetchError && error.code === 'STALE');
-});
-
-test('a tail that came when the file was found takes no read, and counts once', async () => {
-  const bytes = makeFile(50);
-  const { transport, file } = await open(bytes);
-  const whole = await fetchFooter(transport, file);
-  const footerStart = bytes.length - 8 - whole.metadata.footerBytes;
-  for (const tailBytes of [bytes.length, whole.metadata.footerBytes + 8, whole.metadata.footerBytes, 8]) {
-    transport.reads.length = 0;
-    keepTail(file, { bytes: bytes.slice(bytes.length - tailBytes), latencyMs: 7 });
-    const footer = await fetchFooter(transport, file);
-    const tailStart = bytes.length - tailBytes;
-    const isEnough = tailStart <= footerStart;
-    assert.deepEqual(transport.reads, isEnough ? [] : [['a/b.parquet', footerStart, tailStart]]);
-    assert.deepEqual(footer.metadata, whole.metadata);
-    assert.deepEqual(
-      { requests: footer.requests, bytes: footer.bytes, latencyMs: footer.latencyMs },
-      { requests: isEnough ? 0 : 1, bytes: isEnough ? 0 : tailStart - footerStart, latencyMs: 7 },
-    );
-  }
-  transport.reads.length = 0;
-  await fetchFooter(transport, file);
-  assert.equal(transport.reads.length, 1, 'it was taken');
-  keepTail(file, { bytes: bytes.slice(-8), latencyMs: 7 });
-  await fetchFooter(transport, { ...file });
-  assert.equal(transport.reads.length, 2, 'it is of the version that was found, and of no other object');
 });

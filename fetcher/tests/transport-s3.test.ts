@@ -3,10 +3,8 @@ import assert from 'node:assert/strict';
 import { chmodSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, type TestContext, test } from 'node:test';
-import { parquetWriteBuffer } from 'hyparquet-writer';
 import { packRegion } from '../../storage-server/index.ts';
 import { FetchError, type FetchErrorCode } from '../errors.ts';
-import { fetchFooter } from '../footer.ts';
 import { type OpenedTransport, type OpenTransportOptions, openTransport } from '../transport/open-transport.ts';
 import { isolateSdk, type Refusal, type S3Store, type S3StoreOptions, startS3Store } from './s3-store.ts';
 import { makeFolder, pattern } from './transport-fixtures.ts';
@@ -112,7 +110,7 @@ test('every request is signed and has the version as its condition', async (t) =
   assert.ok((await readAll(opened, 'f.parquet')).equals(BYTES));
   await opened.transport.list('');
   const [probe, read, list] = opened.store.seen;
-  assert.equal(probe!.headers.range, 'bytes=-65536');
+  assert.equal(probe!.headers.range, 'bytes=0-0');
   assert.match(String(read!.headers['if-match']), /^"/);
   assert.equal(list!.query.get('list-type'), '2');
   for (const { accessKey, method, headers } of opened.store.seen) {
@@ -126,24 +124,26 @@ test('every request is signed and has the version as its condition', async (t) =
   assert.ok(anonymous.store.seen.every(({ headers }) => headers.authorization === undefined));
 });
 
-test('the look at an object brings its footer', async (t) => {
-  const columnData = [{ name: 'n', data: Array.from({ length: 30_000 }, (_, i) => i * i), type: 'INT32' as const }];
-  const bytes = Buffer.from(parquetWriteBuffer({ columnData }));
-  const small = Buffer.from(parquetWriteBuffer({ columnData: [{ name: 'n', data: [1], type: 'INT32' }] }));
-  const files = { 'large.parquet': bytes, 'small.parquet': small, 'empty.parquet': Buffer.alloc(0) };
-  const opened = await open(t, {}, QUICK, files);
-  const footerOf = async (path: string) => {
-    const file = await opened.transport.find!(path);
-    assert.equal(file!.length, files[path as keyof typeof files].length);
-    return fetchFooter(opened.transport, file!);
-  };
-  assert.ok(bytes.length > 65_536);
-  assert.equal((await footerOf('large.parquet')).metadata.numRows, 30_000);
-  assert.equal((await footerOf('small.parquet')).metadata.numRows, 1);
-  assert.equal(opened.store.seen.length, 2);
-  const { bytesOnWire, bytesDirectory } = opened.counters;
-  assert.deepEqual([bytesOnWire, bytesDirectory], [65_536 + small.length, 65_536 + small.length]);
-  await assert.rejects(footerOf('empty.parquet'), /empty\.parquet/);
+test('the end of an object comes with the look at it, where somebody wants it', async (t) => {
+  const opened = await open(t, {}, QUICK, {
+    'f.parquet': BYTES,
+    'small.parquet': BYTES.subarray(0, 9),
+    'none.parquet': Buffer.alloc(0),
+  });
+  const tails: Uint8Array[] = [];
+  const look = (path: string) => opened.transport.find!(path, { tailBytes: 64, onTail: (tail) => tails.push(tail) });
+  assert.equal((await look('f.parquet'))!.length, BYTES.length);
+  assert.equal((await look('small.parquet'))!.length, 9);
+  assert.equal((await look('none.parquet'))!.length, 0);
+  assert.equal(await look('nothing.parquet'), undefined);
+  assert.deepEqual(
+    tails.map((tail) => Buffer.from(tail)),
+    [BYTES.subarray(-64), BYTES.subarray(0, 9)],
+  );
+  assert.equal(opened.store.seen[0]!.headers.range, 'bytes=-64');
+  const { bytesOnWire, bytesDirectory, bytesDiscarded } = opened.counters;
+  assert.equal(bytesDirectory, 64 + 9, 'it took them to know the files');
+  assert.equal(bytesOnWire, bytesDirectory + bytesDiscarded);
 });
 
 test('without credentials it says what to give', async (t) => {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { SampleRecorder } from '../../metrics/index.ts';
+import { METRICS, SampleRecorder } from '../../metrics/index.ts';
 import { Certificates, type ServeOptions, serveRegion } from '../../storage-server/index.ts';
 import { makeCertificate } from '../../storage-server/tests/certificate-maker.ts';
 import { ModelFabric } from '../../storage-server/tests/model-fabric.ts';
@@ -95,9 +95,9 @@ test('both ends tell of devices, registered memory and completions', async (t) =
   const figures = new Map(
     recorder.record().flatMap((sample) => ('value' in sample ? [[sample.name, sample] as const] : [])),
   );
-  assert.equal(figures.get('qanat_rdma_info')?.labels?.device, 'server');
-  assert.equal(figures.get('qanat_rdma_registered_bytes')?.value, server.region().regionBytes);
-  assert.equal(figures.get('qanat_rdma_queue_pairs')?.value, 1);
+  assert.equal(figures.get(METRICS.rdmaInfo.name)?.labels?.device, 'server');
+  assert.equal(figures.get(METRICS.rdmaRegisteredBytes.name)?.value, server.region().regionBytes);
+  assert.equal(figures.get(METRICS.rdmaQueuePairs.name)?.value, 1);
   const rdma = opened.activity!.rdma();
   assert.equal(rdma?.device?.device, 'client');
   assert.equal(rdma?.device?.registeredBytes, 2 << 20);

@@ -38,7 +38,7 @@ async function makeRig(
   const client = new VerbsClient(await fabric.open('client', limits)(undefined));
   const memory = server.allocate(REGION.byteLength);
   memory.view(0, REGION.byteLength).set(REGION);
-  const registration = server.registerForPeers(memory);
+  const registration = await server.registerForPeers(memory);
   const native = client.device.createQueuePair(64);
   const responder = server.createQueuePair(0);
   await responder.connect(native.endpoint);

@@ -11,8 +11,7 @@ import { stat } from 'node:fs/promises';
 import { basename, dirname, resolve } from 'node:path';
 import type { DiskCache } from '../disk-cache/disk-cache.ts';
 import { FetchError } from '../errors.ts';
-import { openHttpSource } from '../objects/open-http.ts';
-import { openS3Source, type S3Options } from '../objects/open-s3.ts';
+import type { S3Options } from '../objects/open-s3.ts';
 import { ConcurrencyControl, concurrencyBounds } from './concurrency.ts';
 import type { CredentialOptions } from './credentials.ts';
 import type { Tell } from './events.ts';
@@ -158,6 +157,7 @@ function retryPolicy({ stallMs, retry = {} }: OpenTransportOptions): Partial<Ret
   return stallMs === undefined || retry.attempts !== undefined ? retry : { patienceMs: stallMs, ...retry };
 }
 
+/** What speaks HTTP is loaded when it is needed: it is half of all modules, in each thread that reads. */
 async function openSource(
   url: string,
   options: OpenTransportOptions,
@@ -177,9 +177,13 @@ async function openSource(
   const pool = { ...poolOptions(options), counters, tell: options.onEvent };
   if (/^https?:\/\//i.test(url)) {
     const { onUnpinned } = options;
+    const { openHttpSource } = await import('../objects/open-http.ts');
     return openHttpSource(url, { ...pool, onUnpinned });
   }
-  if (/^s3:\/\//i.test(url)) return openS3Source(url, { ...pool, s3: options.s3 });
+  if (/^s3:\/\//i.test(url)) {
+    const { openS3Source } = await import('../objects/open-s3.ts');
+    return openS3Source(url, { ...pool, s3: options.s3 });
+  }
   throw new FetchError(
     'BAD_URL',
     `${url}: expected rdma://host:port/path, s3://bucket/path, https://host/path or file:///path`,

@@ -8,7 +8,7 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { connect as tlsConnect } from 'node:tls';
-import { MetricsRegistry, startMetricsEndpoint } from '../../metrics/index.ts';
+import { openRegistry, startMetricsEndpoint } from '../../metrics/index.ts';
 import { Certificates, FILES_LIMITS } from '../index.ts';
 import { makeCertificate } from './certificate-maker.ts';
 import { fetchDirectory, makeFolder, startServer } from './lake.ts';
@@ -44,7 +44,7 @@ async function start(t: TestContext, secure: boolean, limits: Partial<typeof FIL
   const listen = { host: '127.0.0.1', port: 0 };
   const handshakeMs = limits.requestMs ?? 5000;
   const { server, port } = await startServer(t, root, { ...tls, s3: { listen, limits }, limits: { handshakeMs } });
-  const registry = new MetricsRegistry('server');
+  const registry = await openRegistry('server');
   registry.addCollector(server.collectMetrics);
   const endpoint = await startMetricsEndpoint({
     registry,

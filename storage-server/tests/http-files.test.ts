@@ -6,7 +6,7 @@ import { type AddressInfo, connect } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { MetricsRegistry } from '../../metrics/index.ts';
+import { openRegistry } from '../../metrics/index.ts';
 import { packRegion, type RunningServer, type ServeOptions } from '../index.ts';
 import { makeFolder, pattern, startServer } from './lake.ts';
 import { randomFrom } from './random.ts';
@@ -57,7 +57,7 @@ async function start(t: TestContext, folder: string, options: Partial<ServeOptio
 const urlOf = (path: string): string => `/files/${path.split('/').map(encodeURIComponent).join('/')}`;
 
 async function metrics(server: RunningServer): Promise<string> {
-  const registry = new MetricsRegistry('server');
+  const registry = await openRegistry('server');
   registry.addCollector(server.collectMetrics);
   return registry.text();
 }

@@ -158,8 +158,8 @@ export class DecodedContent implements FileContent {
   }
 
   /**
-   * A read over several sections: the views of each are valid only while it is answered, so those that are not the last
-   * to come are copied. Rare: readers ask for a chunk, or for a footer.
+   * A read over several sections: the views of each are valid only while it is answered, so those of chunks that are
+   * not the last to come are copied. Readers of columns ask for a chunk, or for a footer; who reads in order comes here.
    */
   #readParts(
     loaded: Loaded,
@@ -167,7 +167,7 @@ export class DecodedContent implements FileContent {
     signal: RequestSignal,
     done: ReadDone,
   ): void {
-    const found: Uint8Array[] = new Array(parts.length);
+    const found: (readonly Uint8Array[])[] = new Array(parts.length);
     const cancels = new Set<() => void>();
     let missing = parts.length;
     let over = false;
@@ -175,7 +175,7 @@ export class DecodedContent implements FileContent {
       over = true;
       signal.onAbort = undefined;
       for (const cancel of cancels) cancel();
-      if (error === undefined) done(undefined, found);
+      if (error === undefined) done(undefined, found.flat());
       else done(error);
     };
     for (const [k, part] of parts.entries()) {
@@ -186,8 +186,9 @@ export class DecodedContent implements FileContent {
         if (over) return false;
         if (error !== undefined) finish(error);
         else {
-          found[k] = Uint8Array.from(Buffer.concat(views!));
-          if (--missing === 0) finish(undefined);
+          const isLasting = --missing === 0 || part.section.kind === 'bytes' || part.section.kind === 'zeros';
+          found[k] = isLasting ? views! : [joined(views!)];
+          if (missing === 0) finish(undefined);
         }
         return true;
       });
@@ -260,6 +261,17 @@ export class DecodedContent implements FileContent {
 function closeChunks({ chunks }: Loaded): void {
   const error = new Error('the file was closed');
   for (const chunk of chunks.values()) chunk.close(error);
+}
+
+/** A copy, not of the pool of small buffers. */
+function joined(views: readonly Uint8Array[]): Uint8Array {
+  const bytes = new Uint8Array(views.reduce((total, view) => total + view.byteLength, 0));
+  let at = 0;
+  for (const view of views) {
+    bytes.set(view, at);
+    at += view.byteLength;
+  }
+  return bytes;
 }
 
 /** A signal for a part of a request. */
