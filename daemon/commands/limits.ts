@@ -28,7 +28,7 @@ export const ROW_GROUPS_SHOWN_MAX = 20;
 export const PIN_MEMORY_SHARE = 0.75;
 
 /** Milliseconds for a server that the demo starts to be ready: its Node has to start, too. */
-export const SERVER_READY_MS = 20_000;
+export const COMMAND_READY_MS = 20_000;
 
 /** Milliseconds in which those who use a mount may end before it is taken away, or stays: as a server drains. */
 export const DRAIN_MS_DEFAULT = 5000;
