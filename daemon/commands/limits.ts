@@ -42,3 +42,7 @@ export const CHECK_FILES_MAX = 3;
 /** Reads that are timed: enough for a median, done in a second where a read takes 5 ms. */
 export const CHECK_SMALL_READS = 101;
 export const CHECK_LARGE_READS = 16;
+
+/** Lines of one kind that a server logs about its peers in a while, and the while, milliseconds: enough to see what goes on. */
+export const PEER_LINES_MAX = 100;
+export const PEER_LINES_MS = 10_000;
