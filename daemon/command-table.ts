@@ -247,7 +247,7 @@ export const COMMANDS = {
   demo: {
     name: 'demo',
     operands: '',
-    summary: 'Make a table, serve it, scan it back, check every value against DuckDB (npm start)',
+    summary: 'Make a table, serve it, scan it back, mount it, check every value against DuckDB (npm start)',
     options: ['rows', 'decoders', 'memory', 'prefetchDepth', 'json', 'debug'],
     examples: [
       ['qanat demo', 'a million rows'],

@@ -81,7 +81,8 @@ export interface ExchangeRequest {
 
 /** Takes an answer. What it throws ends the exchange, which fails with it. */
 export interface AnswerSink {
-  onHeaders(status: number, headers: AnswerHeaders): void;
+  /** `latencyMs` passed since the request was sent over a connection. */
+  onHeaders(status: number, headers: AnswerHeaders, latencyMs: number): void;
   /** False when no more is needed: the exchange succeeds, and what else would come is not waited for. */
   onBytes(bytes: Uint8Array): boolean;
 }
@@ -91,6 +92,7 @@ export function exchange(pool: Pool, request: ExchangeRequest, sink: AnswerSink,
   const where = request.origin;
   return new Promise((resolve, reject) => {
     let started: Dispatcher.DispatchController | undefined;
+    let sentMs = 0;
     let isSettled = false;
     let timer: NodeJS.Timeout | undefined;
     const settle = (act: () => void): void => {
@@ -125,6 +127,7 @@ export function exchange(pool: Pool, request: ExchangeRequest, sink: AnswerSink,
       {
         onRequestStart(controller) {
           started = controller;
+          sentMs = performance.now();
           pool.onRequest();
           if (isSettled) controller.abort(new Error('no longer needed'));
         },
@@ -132,7 +135,7 @@ export function exchange(pool: Pool, request: ExchangeRequest, sink: AnswerSink,
           pool.isProven = true;
           if (isSettled || status < 200) return;
           try {
-            sink.onHeaders(status, headers);
+            sink.onHeaders(status, headers, performance.now() - sentMs);
           } catch (error) {
             fail(error);
           }
