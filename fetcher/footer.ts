@@ -14,12 +14,16 @@ export interface FetchedFooter {
   readonly requests: number;
   /** Bytes read, all of them from the end of the file. */
   readonly bytes: number;
+  /** What the first request for it took, milliseconds. */
+  readonly latencyMs: number;
 }
 
 export interface FooterOptions {
   readonly tailBytes?: number;
   /** The file's end, where that is known already. */
   readonly tail?: Uint8Array | undefined;
+  /** What that took to come, milliseconds. */
+  readonly tailMs?: number | undefined;
   readonly signal?: AbortSignal;
 }
 
@@ -38,17 +42,19 @@ export async function fetchFooter(
   const tail = known ? options.tail! : new Uint8Array(tailBytes);
   const tailStart = length - tail.length;
   let requests = 0;
+  const began = performance.now();
   if (!known && tail.length > 0) {
     await transport.read(file, tailStart, tail, read);
     requests++;
   }
+  const latencyMs = (known ? options.tailMs : undefined) ?? performance.now() - began;
   try {
     const { footerStart, footerLength } = parseTail(tail, length);
     if (footerStart >= tailStart) {
       const at = footerStart - tailStart;
       // Statistics are views of these bytes: a copy, so that they do not keep a large tail in memory.
       const footer = tail.slice(at, at + footerLength);
-      return { metadata: parseFooter(footer, length), thrift: footer, requests, bytes: tail.length };
+      return { metadata: parseFooter(footer, length), thrift: footer, requests, bytes: tail.length, latencyMs };
     }
     // not zeroed: the read fills it or fails
     const footer = new Uint8Array(Buffer.allocUnsafeSlow(footerLength).buffer);
@@ -57,7 +63,7 @@ export async function fetchFooter(
     await transport.read(file, footerStart, missing, read);
     requests++;
     const bytes = tail.length + missing.length;
-    return { metadata: parseFooter(footer, length), thrift: footer, requests, bytes };
+    return { metadata: parseFooter(footer, length), thrift: footer, requests, bytes, latencyMs };
   } catch (error) {
     if (error instanceof DecodeError) throw error.located({ file: file.path });
     throw error;

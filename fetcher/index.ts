@@ -25,7 +25,7 @@ export type { S3Options } from './objects/open-s3.ts';
 export type { PlannedChunk, PlannedRowGroup, ScanPlan, ScanRequest, SegmentPart } from './plan.ts';
 export { planScan } from './plan.ts';
 export type { DepthChange, PrefetchObservation } from './prefetch.ts';
-export { nextDepth } from './prefetch.ts';
+export { firstDepth, nextDepth } from './prefetch.ts';
 export type { TransportEvent } from './transport/events.ts';
 export { findFile, passFind } from './transport/find-file.ts';
 export { STALL_MS } from './transport/limits.ts';

@@ -58,7 +58,7 @@ export class Source {
   readonly #counting: Transport;
   readonly #kept = new Map<string, Promise<FetchedFooter>>();
   /** The end of a file that came when the file was looked for, until its footer is wanted. */
-  #tail: { readonly key: string; readonly bytes: Uint8Array } | undefined;
+  #tail: { readonly key: string; readonly tail: Uint8Array; readonly tailMs: number } | undefined;
 
   constructor(location: Location, opened: OpenedTransport, footerTailBytes?: number) {
     this.location = location;
@@ -112,9 +112,12 @@ export class Source {
     if (!isParquetPath(path)) return this.transport.find?.(path);
     // whoever names a Parquet file will read its footer
     const tailBytes = this.#footerTailBytes ?? FOOTER_TAIL_BYTES;
-    let tail: Uint8Array | undefined;
-    const found = await this.transport.find?.(path, { tailBytes, onTail: (bytes) => (tail = bytes) });
-    if (found !== undefined && tail !== undefined) this.#tail = { key: keyOf(found), bytes: tail };
+    let end: { readonly tail: Uint8Array; readonly tailMs: number } | undefined;
+    const onTail = (tail: Uint8Array, tailMs: number): void => {
+      end = { tail, tailMs };
+    };
+    const found = await this.transport.find?.(path, { tailBytes, onTail });
+    if (found !== undefined && end !== undefined) this.#tail = { key: keyOf(found), ...end };
     return found;
   }
 
@@ -246,10 +249,10 @@ export class Source {
 
   async #fetchFooter(version: FileVersion, key: string): Promise<FetchedFooter> {
     try {
-      const tail = this.#tail?.key === key ? this.#tail.bytes : undefined;
+      const { tail, tailMs } = this.#tail?.key === key ? this.#tail : {};
       this.#tail = undefined;
       const options = this.#footerTailBytes === undefined ? {} : { tailBytes: this.#footerTailBytes };
-      return await fetchFooter(this.#counting, version, { ...options, tail });
+      return await fetchFooter(this.#counting, version, { ...options, tail, tailMs });
     } catch (error) {
       this.#kept.delete(key);
       throw error;

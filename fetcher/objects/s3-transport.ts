@@ -77,7 +77,8 @@ export class S3Transport implements Transport {
       throw new FetchError('PROTOCOL', `${path}: the server does not say how long it is`, { retryable: true });
     }
     const tail = Buffer.concat(probe.bytes);
-    if (isOfPart && part !== undefined && part.end === total && tail.length === part.end - part.start) onTail?.(tail);
+    const isTail = isOfPart && part !== undefined && part.end === total && tail.length === part.end - part.start;
+    if (isTail) onTail?.(tail, probe.latencyMs);
     const modifiedMs = Date.parse(headerOf(probe.headers, 'last-modified') ?? '');
     return { path, length, etag, modifiedMs: Number.isNaN(modifiedMs) ? 0 : modifiedMs };
   }
@@ -107,8 +108,8 @@ export class S3Transport implements Transport {
         path,
         headers,
         {
-          onHeaders(status, answered) {
-            probe = { status, headers: answered, bytes: [] };
+          onHeaders(status, answered, latencyMs) {
+            probe = { status, headers: answered, latencyMs, bytes: [] };
             held = 0;
           },
           onBytes(bytes) {
@@ -181,6 +182,8 @@ export class S3Transport implements Transport {
 interface Probe {
   readonly status: number;
   readonly headers: AnswerHeaders;
+  /** Time from the request to the first word of the answer. */
+  readonly latencyMs: number;
   /** What came of a part, up to as much as was asked for. */
   readonly bytes: Uint8Array[];
 }
@@ -218,9 +221,9 @@ class Accepting implements AnswerSink {
     this.#counters = counters;
   }
 
-  onHeaders(status: number, headers: AnswerHeaders): void {
+  onHeaders(status: number, headers: AnswerHeaders, latencyMs: number): void {
     this.headers = headers;
-    if (status === 200 || status === 206) this.#sink.onHeaders(status, headers);
+    if (status === 200 || status === 206) this.#sink.onHeaders(status, headers, latencyMs);
     else this.refused = { status, headers, body: [] };
   }
 

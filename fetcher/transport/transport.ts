@@ -32,8 +32,11 @@ export interface ReadOptions {
 export interface FindOptions {
   /** Bytes of the end that are wanted. */
   readonly tailBytes?: number;
-  /** Told before `find` resolves, at most once and not by every transport: the end of the version that it resolves to. */
-  readonly onTail?: (tail: Uint8Array) => void;
+  /**
+   * Told before `find` resolves, at most once and not by every transport: the end of the version that it resolves to, and
+   * the time from the request to its answer without making the connection.
+   */
+  readonly onTail?: (tail: Uint8Array, latencyMs: number) => void;
 }
 
 export interface Transport {

@@ -7,7 +7,13 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { WC } from '../protocol/index.ts';
-import { openVerbsDevice, type Registration, type RemoteRead, type VerbsDevice } from '../verbs/index.ts';
+import {
+  type NativeMemory,
+  openVerbsDevice,
+  type Registration,
+  type RemoteRead,
+  type VerbsDevice,
+} from '../verbs/index.ts';
 import { randomFrom } from './random.ts';
 import { CLIENT_END, countedDuring, cutCable, endCounters, plugCable, SERVER_END } from './verbs-cable.ts';
 
@@ -41,14 +47,18 @@ class Pair {
   readonly model: Buffer;
   readonly #ends: (() => void)[] = [];
 
-  private constructor(server: VerbsDevice, client: VerbsDevice, seed: number) {
+  private constructor(
+    server: VerbsDevice,
+    client: VerbsDevice,
+    region: NativeMemory,
+    remote: Registration,
+    model: Buffer,
+  ) {
     this.server = server;
     this.client = client;
-    const region = server.allocate(REGION_BYTES);
     this.region = region.view(0, REGION_BYTES);
-    this.model = pattern(REGION_BYTES, seed);
-    this.region.set(this.model);
-    this.remote = server.registerForPeers(region);
+    this.model = model;
+    this.remote = remote;
     const into = client.allocate(LOCAL_BYTES);
     this.into = into.view(0, LOCAL_BYTES);
     this.local = client.registerForReads(into);
@@ -63,7 +73,12 @@ class Pair {
   }
 
   static async open(t: TestContext, seed = 1): Promise<Pair> {
-    const pair = new Pair(await openVerbsDevice(SERVER_END.device), await openVerbsDevice(CLIENT_END.device), seed);
+    const server = await openVerbsDevice(SERVER_END.device);
+    const region = server.allocate(REGION_BYTES);
+    const model = pattern(REGION_BYTES, seed);
+    region.view(0, REGION_BYTES).set(model);
+    const remote = await server.registerForPeers(region);
+    const pair = new Pair(server, await openVerbsDevice(CLIENT_END.device), region, remote, model);
     t.after(() => {
       for (const end of pair.#ends) end();
     });
@@ -73,7 +88,7 @@ class Pair {
   async connect(depth = 16): Promise<Queue> {
     const queue = new Queue(this, depth);
     this.#ends.unshift(() => queue.end());
-    await queue.begin();
+    await queue.connect();
     return queue;
   }
 }
@@ -93,7 +108,7 @@ class Queue {
     this.asking = pair.client.createQueuePair(depth);
   }
 
-  async begin(): Promise<void> {
+  async connect(): Promise<void> {
     await this.answering.connect(this.asking.endpoint);
     await this.asking.connect(this.answering.endpoint);
     this.asking.watch(() => {
@@ -269,7 +284,7 @@ test('a key whose registration is released is refused, also to a queue pair that
   const queue = await pair.connect();
   const memory = pair.server.allocate(8192);
   memory.view(0, 8192).fill(0x77);
-  const registration = pair.server.registerForPeers(memory);
+  const registration = await pair.server.registerForPeers(memory);
   const place = { remoteAddress: registration.address, rkey: registration.rkey };
   assert.equal(await queue.read(0, 8192, 0, place), WC.SUCCESS);
   assert.ok(pair.into.subarray(0, 8192).every((byte) => byte === 0x77));
