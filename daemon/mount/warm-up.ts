@@ -6,13 +6,12 @@
  * again, and what the decoders did is forgotten.
  */
 import { readFile } from 'node:fs/promises';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { type Pool, parseFooter, parseTail } from '../../decode/index.ts';
 import { FetchError, type FileVersion, newTransportCounters, type Transport } from '../../fetcher/index.ts';
 import { FuseSession, LoopbackKernel } from '../../vfs/fuse/index.ts';
 import { parseLocation, Source } from '../../vfs/index.ts';
 import type { ScanEngine } from '../scan/engine.ts';
+import { collectGarbage } from './garbage.ts';
 import { WARM_UP_MS, WARM_UP_ROUNDS } from './limits.ts';
 import { MountContents } from './mount-contents.ts';
 import { SourceTree } from './source-tree.ts';
@@ -132,11 +131,4 @@ class TransportOfBytes implements Transport {
   }
 
   async close(): Promise<void> {}
-}
-
-/** Now, rather than in the middle of somebody's read. */
-function collectGarbage(): void {
-  setFlagsFromString('--expose-gc');
-  const collect: unknown = runInNewContext('typeof gc === "function" ? gc : undefined');
-  if (typeof collect === 'function') collect();
 }
