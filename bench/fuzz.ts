@@ -45,6 +45,8 @@ export interface FuzzResult {
 
 /** A mutant may take ten seconds, and be scanned twice. */
 const SILENCE_MS = 30_000;
+/** Until the first sign of life: a process that starts is no mutant, however busy the machine is. */
+const START_MS = 120_000;
 /** Findings after which it is of no use to go on. */
 const FINDINGS_MAX = 100;
 /** Megabytes: more JavaScript objects than any of these files are worth. */
@@ -101,12 +103,12 @@ function watch(order: FuzzOrder, silenceMs: number, hear: (message: FromFuzzWork
       stopped = true;
       child.kill('SIGKILL');
     };
-    const rearm = (): void => {
+    const rearm = (ms = silenceMs): void => {
       clearTimeout(timer);
       timer = setTimeout(() => {
-        hear({ kind: 'finding', index, what: `hangs: no sign of life for ${silenceMs} ms` });
+        hear({ kind: 'finding', index, what: `hangs: no sign of life for ${ms} ms` });
         stop();
-      }, silenceMs);
+      }, ms);
     };
     child.stderr!.on('data', (bytes: Buffer) => {
       complaints = (complaints + bytes.toString()).slice(-2000);
@@ -124,7 +126,7 @@ function watch(order: FuzzOrder, silenceMs: number, hear: (message: FromFuzzWork
       }
       resolve();
     });
-    rearm();
+    rearm(START_MS);
     child.send(order);
   });
 }

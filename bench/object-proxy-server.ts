@@ -1,7 +1,8 @@
 /**
  * A store that is far away: passes HTTP requests on to a port, each so many milliseconds later, and those of a new
  * connection as many again, which is what opening it would take. Any rate, any number of connections. Counts requests,
- * connections and bytes of bodies that went to the client. Prints { port, control }; the control port answers with what
+ * connections and bytes of bodies that went to the client. A part of an object that comes as 200 (rclone's) goes on as the 206
+ * that it is, which some clients insist on. Prints { port, control }; the control port answers with what
  * was counted since it was asked last.
  *   node object-proxy-server.ts <port to pass on to> <milliseconds>
  */
@@ -29,7 +30,8 @@ function forward(incoming: IncomingMessage, outgoing: ServerResponse): void {
   const asked = request({ host: '127.0.0.1', port: targetPort, method, path: url, agent, setHost: false });
   for (let k = 0; k < rawHeaders.length; k += 2) asked.setHeader(rawHeaders[k]!, rawHeaders[k + 1]!);
   asked.on('response', (answer) => {
-    outgoing.writeHead(answer.statusCode!, answer.rawHeaders);
+    const isPart = answer.statusCode === 200 && answer.headers['content-range'] !== undefined;
+    outgoing.writeHead(isPart ? 206 : answer.statusCode!, answer.rawHeaders);
     answer.on('data', (bytes: Buffer) => {
       counted.bytes += bytes.length;
     });

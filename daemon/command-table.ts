@@ -227,7 +227,7 @@ export const COMMANDS = {
     name: 'verbs-check',
     operands: '<host:port>',
     summary: 'Check whether reads of a server go over RDMA: devices, limits, queue pair, bytes against TCP, latency',
-    options: ['rdmaDevice', 'busyPoll', 'stallTimeout', 'json', 'debug'],
+    options: ['rdmaDevice', 'busyPoll', 'stallTimeout', 'tokenFile', 'json', 'debug'],
     examples: [
       ['qanat verbs-check host:7400', 'step by step; 1 at the first one that fails, with what to do'],
       ['qanat verbs-check host:7400 --rdma-device mlx5_0 --busy-poll', 'with this device, asking all the time'],
@@ -247,7 +247,7 @@ export const COMMANDS = {
   demo: {
     name: 'demo',
     operands: '',
-    summary: 'Make a table, serve it, scan it back, check every value against DuckDB (npm start)',
+    summary: 'Make a table, serve it, scan it back, mount it, check every value against DuckDB (npm start)',
     options: ['rows', 'decoders', 'memory', 'prefetchDepth', 'json', 'debug'],
     examples: [
       ['qanat demo', 'a million rows'],

@@ -24,7 +24,7 @@ export const SOURCE_OPTION_NAMES = [
 export type SourceOptionName = (typeof SOURCE_OPTION_NAMES)[number];
 
 /** A token itself; never an option, which everybody on the machine could see. */
-export const TOKEN_VARIABLE = 'QANAT_TOKEN';
+const TOKEN_VARIABLE = 'QANAT_TOKEN';
 
 /** Their values; a text that is empty is none. */
 export type SourceOptionValues = { readonly [K in SourceOptionName]?: OptionValues[K] | undefined };

@@ -32,8 +32,11 @@ export class GapEstimator {
 
   /** Bytes that may lie between two ranges of one request now. */
   gapBytes(): number {
-    if (this.#latencyMs === undefined) return GAP_BYTES_MIN;
-    const product = Math.round(this.#latencyMs * this.#bytesPerMs);
-    return Math.min(GAP_BYTES_MAX, Math.max(GAP_BYTES_MIN, product));
+    return Math.min(GAP_BYTES_MAX, Math.max(GAP_BYTES_MIN, this.tripBytes));
+  }
+
+  /** Bytes that come in the time of a round trip, as far as is known; 0 before anything was measured. */
+  get tripBytes(): number {
+    return Math.round((this.#latencyMs ?? 0) * this.#bytesPerMs);
   }
 }

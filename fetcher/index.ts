@@ -14,12 +14,18 @@ export { fetchFooter } from './footer.ts';
 export { GapEstimator } from './gap.ts';
 export type { ByteLedger, WasteReason } from './ledger.ts';
 export { ledgerTotal, mergeLedger, newLedger, wastedTotal } from './ledger.ts';
-export { AMPLIFICATION_MAX, PREFETCH_DEPTH_DEFAULT, PREFETCH_DEPTH_MAX, REQUEST_BYTES_MAX } from './limits.ts';
+export {
+  AMPLIFICATION_MAX,
+  FOOTER_TAIL_BYTES,
+  PREFETCH_DEPTH_DEFAULT,
+  PREFETCH_DEPTH_MAX,
+  REQUEST_BYTES_MAX,
+} from './limits.ts';
 export type { S3Options } from './objects/open-s3.ts';
 export type { PlannedChunk, PlannedRowGroup, ScanPlan, ScanRequest, SegmentPart } from './plan.ts';
 export { planScan } from './plan.ts';
 export type { DepthChange, PrefetchObservation } from './prefetch.ts';
-export { nextDepth } from './prefetch.ts';
+export { firstDepth, nextDepth } from './prefetch.ts';
 export type { TransportEvent } from './transport/events.ts';
 export { findFile, passFind } from './transport/find-file.ts';
 export { STALL_MS } from './transport/limits.ts';

@@ -1,9 +1,9 @@
 /**
  * How many row groups are in flight. Depth counts as in the paper: 1 is none ahead of the one being read, 2 one
- * ahead. A fixed depth stays; `auto` deepens while the consumer waits for rows though memory is free, and shrinks
+ * ahead. A fixed depth stays; `auto` begins with what the source's latency asks for, deepens while the consumer waits for rows though memory is free, and shrinks
  * when row groups ahead had to be given up or memory runs short. Pure: observations in, depth and reason out.
  */
-import { PREFETCH_DEPTH_MAX } from './limits.ts';
+import { PREFETCH_DEPTH_DEFAULT, PREFETCH_DEPTH_MAX } from './limits.ts';
 
 /** What happened while one row group was read. */
 export interface PrefetchObservation {
@@ -26,6 +26,22 @@ const WAITED_SHARE = 0.2;
 
 /** Share of the pool: above it a deeper prefetch would only push out. */
 const MEMORY_SHARE = 0.5;
+
+/**
+ * Round trips whose bytes are asked for at once in the beginning: new connections take two, and the bandwidth is only
+ * assumed until requests have shown it.
+ */
+const TRIPS = 4;
+
+/** Share of the pool that fetched row groups may fill in the beginning: they are decoded beside it. */
+const FIRST_SHARE = 0.25;
+
+/** The first depth of `auto`: `tripBytes` come in a round trip, a row group takes `groupBytes` on the wire. */
+export function firstDepth(tripBytes: number, groupBytes: number, memoryBytes: number): number {
+  if (!(groupBytes > 0)) return PREFETCH_DEPTH_DEFAULT;
+  const bytes = Math.min(TRIPS * tripBytes, FIRST_SHARE * memoryBytes);
+  return Math.min(PREFETCH_DEPTH_MAX, Math.max(PREFETCH_DEPTH_DEFAULT, Math.floor(bytes / groupBytes) + 1));
+}
 
 /** The next depth of `auto` and why; undefined when it stays. */
 export function nextDepth(depth: number, seen: PrefetchObservation): DepthChange | undefined {

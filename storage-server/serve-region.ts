@@ -176,13 +176,13 @@ export async function serveRegion(options: ServeOptions): Promise<RunningServer>
         publishing.close();
         s3?.server.stop();
         await Promise.all([server.close(), door.close(limits.drainMs)]);
-        verbs?.close();
+        await verbs?.close();
         s3?.server.end();
       },
     };
   } catch (error) {
     watcher?.close();
-    verbs?.close();
+    await verbs?.close();
     throw error;
   }
 }
@@ -199,7 +199,7 @@ async function openVerbs(
     await service.prepare(region, signal);
     return service;
   } catch (error) {
-    service?.close();
+    await service?.close();
     const isOurs = error instanceof VerbsError || error instanceof ServeError;
     if (!isOurs || signal?.aborted === true) throw error;
     if (required) throw new ServeError('RDMA', error.reason, { cause: error });

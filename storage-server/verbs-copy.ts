@@ -42,7 +42,7 @@ export class VerbsCopy {
     const memory = device.allocate(region.length);
     try {
       await fill(region, memory, signal);
-      return new VerbsCopy(region, memory, device.registerForPeers(memory));
+      return new VerbsCopy(region, memory, await device.registerForPeers(memory));
     } catch (error) {
       memory.free();
       throw error;
@@ -53,10 +53,10 @@ export class VerbsCopy {
     return this.#memory.length;
   }
 
-  /** From now on peers are refused. Throws VerbsError when the device does not let go: then the memory stays. */
-  release(): void {
-    this.#registration.release();
-    this.#memory.free();
+  /** From now on peers are refused. Rejects with VerbsError when the device does not let go: then the memory stays. */
+  async release(): Promise<void> {
+    await this.#registration.releaseAside();
+    await this.#memory.freeAside();
   }
 }
 

@@ -44,6 +44,8 @@ export class VerbsService {
   readonly #failures = new WeakMap<Region, string>();
   readonly #pairs = new Set<VerbsQueuePair>();
   readonly #timers = new Map<Region, NodeJS.Timeout>();
+  /** What the device is needed for. */
+  readonly #underWay = new Set<Promise<unknown>>();
   #accepted = 0;
   #refused = 0;
   #closed = false;
@@ -60,16 +62,28 @@ export class VerbsService {
   }
 
   /** Makes the copy of a region that is about to be served. Throws VerbsError or ServeError when there can't be one. */
-  async prepare(region: Region, signal?: AbortSignal): Promise<void> {
+  prepare(region: Region, signal?: AbortSignal): Promise<void> {
+    return this.#awaited(this.#prepare(region, signal));
+  }
+
+  async #prepare(region: Region, signal: AbortSignal | undefined): Promise<void> {
     if (this.#closed || this.#copies.has(region)) return;
     try {
       const copy = await VerbsCopy.load(region, this.device, this.#options.budgetBytes, signal);
-      if (this.#closed) copy.release();
+      if (this.#closed) await this.#release(copy);
       else this.#copies.set(region, copy);
     } catch (error) {
       this.#failures.set(region, reasonOf(error));
       throw error;
     }
+  }
+
+  /** Closing waits for it. */
+  #awaited<T>(work: Promise<T>): Promise<T> {
+    this.#underWay.add(work);
+    const over = (): void => void this.#underWay.delete(work);
+    work.then(over, over);
+    return work;
   }
 
   /** The same for a region that is served in any case: what goes wrong is logged. */
@@ -87,7 +101,7 @@ export class VerbsService {
       const timer = setTimeout(() => {
         this.#timers.delete(old);
         this.#copies.delete(old);
-        this.#release(copy);
+        void this.#awaited(this.#release(copy));
       }, oldKeyMs);
       this.#timers.set(old, timer.unref());
     }
@@ -140,20 +154,21 @@ export class VerbsService {
   }
 
   /** Ends all pairs, then gives the memory and the device back. */
-  close(): void {
+  async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
     for (const timer of this.#timers.values()) clearTimeout(timer);
     for (const pair of this.#pairs) pair.destroy();
     this.#pairs.clear();
-    for (const copy of this.#copies.values()) this.#release(copy);
+    for (const copy of this.#copies.values()) void this.#awaited(this.#release(copy));
     this.#copies.clear();
+    while (this.#underWay.size > 0) await Promise.allSettled(this.#underWay);
     this.device.close();
   }
 
-  #release(copy: VerbsCopy): void {
+  async #release(copy: VerbsCopy): Promise<void> {
     try {
-      copy.release();
+      await copy.release();
     } catch (error) {
       // The device still has it: it stays mapped, and its key stays good for who knows it.
       this.#options.log('warning', '', `an old generation is still registered for RDMA: ${reasonOf(error)}`);

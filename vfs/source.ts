@@ -14,7 +14,7 @@ import type {
   TransportActivity,
   TransportCounters,
 } from '../fetcher/index.ts';
-import { FetchError, fetchFooter, findFile, openTransport } from '../fetcher/index.ts';
+import { FetchError, FOOTER_TAIL_BYTES, fetchFooter, findFile, openTransport } from '../fetcher/index.ts';
 import { isParquetPath } from '../storage-server/protocol/index.ts';
 import { parseGlob } from './glob.ts';
 import { FOOTERS_KEPT_MAX } from './limits.ts';
@@ -57,6 +57,8 @@ export class Source {
   /** The transport for footers: every byte of them is counted, those of reads that fail too. */
   readonly #counting: Transport;
   readonly #kept = new Map<string, Promise<FetchedFooter>>();
+  /** The end of a file that came when the file was looked for, until its footer is wanted. */
+  #tail: { readonly key: string; readonly tail: Uint8Array; readonly tailMs: number } | undefined;
 
   constructor(location: Location, opened: OpenedTransport, footerTailBytes?: number) {
     this.location = location;
@@ -106,7 +108,17 @@ export class Source {
   async #exact(): Promise<FileVersion | undefined> {
     const { literal } = this.location.glob;
     if (literal === undefined || literal === '') return undefined;
-    return this.transport.find?.(this.#inTransport(literal));
+    const path = this.#inTransport(literal);
+    if (!isParquetPath(path)) return this.transport.find?.(path);
+    // whoever names a Parquet file will read its footer
+    const tailBytes = this.#footerTailBytes ?? FOOTER_TAIL_BYTES;
+    let end: { readonly tail: Uint8Array; readonly tailMs: number } | undefined;
+    const onTail = (tail: Uint8Array, tailMs: number): void => {
+      end = { tail, tailMs };
+    };
+    const found = await this.transport.find?.(path, { tailBytes, onTail });
+    if (found !== undefined && end !== undefined) this.#tail = { key: keyOf(found), ...end };
+    return found;
   }
 
   /** The file, or the folder, whose name is the location's path with its percent signs as they stand. */
@@ -226,7 +238,7 @@ export class Source {
   }
 
   #footer(version: FileVersion): Promise<FetchedFooter> {
-    const key = `${version.etag}\0${version.path}`;
+    const key = keyOf(version);
     const kept = this.#kept.get(key) ?? this.#fetchFooter(version, key);
     // Last used is last in the map.
     this.#kept.delete(key);
@@ -237,14 +249,18 @@ export class Source {
 
   async #fetchFooter(version: FileVersion, key: string): Promise<FetchedFooter> {
     try {
+      const { tail, tailMs } = this.#tail?.key === key ? this.#tail : {};
+      this.#tail = undefined;
       const options = this.#footerTailBytes === undefined ? {} : { tailBytes: this.#footerTailBytes };
-      return await fetchFooter(this.#counting, version, options);
+      return await fetchFooter(this.#counting, version, { ...options, tail, tailMs });
     } catch (error) {
       this.#kept.delete(key);
       throw error;
     }
   }
 }
+
+const keyOf = ({ etag, path }: FileVersion): string => `${etag}\0${path}`;
 
 /** A transport's name for a folder, for what begins with it. */
 function folderOf(path: string): string {

@@ -54,7 +54,7 @@ for (const [how, says] of [
   ['crash', /the process ended with SIGABRT/],
 ] as const) {
   test(`a ${how} is put down to its mutant, and the next ones are scanned`, async () => {
-    const result = await fuzz({ seed, mutants: 9, silenceMs: 5000, trip: { at: 4, how } });
+    const result = await fuzz({ seed, mutants: 9, silenceMs: 6000, trip: { at: 4, how } });
     assert.equal(result.mutants, 9);
     assert.deepEqual(
       result.findings.map(({ index }) => index),

@@ -1,6 +1,7 @@
 /**
  * `qanat demo`, which is `npm start`: makes a table, serves it from a process of its own, scans it back over rdma://,
- * and checks every value against DuckDB by a checksum per column. Leaves nothing behind.
+ * checks every value against DuckDB by a checksum per column, and has DuckDB read it from mounts, where those can be.
+ * Leaves nothing behind.
  */
 import { rmSync } from 'node:fs';
 import { mkdtemp, stat } from 'node:fs/promises';
@@ -18,8 +19,9 @@ import { ScanEngine } from '../scan/engine.ts';
 import type { ScanReport } from '../scan/report.ts';
 import { Scan, type ScanOptions } from '../scan/scan.ts';
 import { type CommandContext, printJson } from './command.ts';
+import { CommandProcess } from './command-process.ts';
+import { demoMount, type MountFigures } from './demo-mount.ts';
 import { type DemoTable, makeDemoTable } from './demo-table.ts';
-import { ServerProcess } from './server-process.ts';
 
 const ROWS_DEFAULT = 1_000_000;
 
@@ -49,20 +51,23 @@ export async function demo(context: CommandContext): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'qanat-demo-'));
   const remove = (): void => rmSync(folder, { recursive: true, force: true });
   process.on('exit', remove);
-  let server: ServerProcess | undefined;
+  let server: CommandProcess | undefined;
   try {
     const file = join(folder, 'lineitem.parquet');
     await say(`Making a lineitem of about ${formatCount(options.rows ?? ROWS_DEFAULT)} rows with DuckDB…\n`);
     const table = await makeDemoTable(file, options.rows ?? ROWS_DEFAULT);
     const fileBytes = (await stat(file)).size;
-    server = await ServerProcess.start(folder, signal);
-    const url = `rdma://${server.rdma}/lineitem.parquet`;
+    server = await CommandProcess.start(['serve', folder, '--listen', '127.0.0.1:0', '--http', 'none'], signal);
+    const root = `rdma://${String(server.ready.rdma)}`;
+    const url = `${root}/lineitem.parquet`;
     await say(`Serving ${formatBytes(fileBytes)} in ${folder}\nScanning ${url}\n\n`);
     const scanned = await scanBack(url, context);
     const columns = figuresOf(table, scanned);
+    const mounted = await demoMount(root, file, folder, signal);
     const serverExit = await server.stop();
-    await tell(context, url, table, fileBytes, scanned.report, columns);
+    await tell(context, url, table, fileBytes, scanned.report, columns, mounted);
     const wrong = columns.filter(({ equal }) => !equal).map(({ name }) => name);
+    if ('views' in mounted && !isEqual(mounted)) wrong.push('what DuckDB read from a mount');
     if (wrong.length > 0 || scanned.report.rows !== table.rows) {
       throw new CommandError('CHECK', `what was scanned is not what DuckDB reads: ${wrong.join(', ') || 'rows'}`);
     }
@@ -153,11 +158,12 @@ async function tell(
   fileBytes: number,
   report: ScanReport,
   columns: readonly ColumnFigures[],
+  mounted: MountFigures | { readonly skipped: string },
 ): Promise<void> {
   const equal = columns.every((column) => column.equal) && report.rows === table.rows;
   const rssBytes = process.memoryUsage.rss();
   if (options.json) {
-    await printJson({ url, rows: report.rows, fileBytes, equal, rssBytes, columns, report });
+    await printJson({ url, rows: report.rows, fileBytes, equal, rssBytes, columns, report, mount: mounted });
     return;
   }
   const rate = (bytes: number, ms: number): string => (ms === 0 ? '' : `${formatBytes((bytes / ms) * 1000)}/s`);
@@ -182,6 +188,25 @@ async function tell(
   ];
   await writeStdout(
     `${alignRows([header, ...rows], new Set([1, 2, 3, 4]))}\n${alignRows([...summary, ...reportLines(report).slice(1)])}\n` +
-      (equal ? 'Every value is the one that DuckDB reads.\n' : 'VALUES DIFFER from those that DuckDB reads.\n'),
+      (equal ? 'Every value is the one that DuckDB reads.\n' : 'VALUES DIFFER from those that DuckDB reads.\n') +
+      `\n${mountText(mounted)}`,
   );
+}
+
+function isEqual({ views }: MountFigures): boolean {
+  return Object.values(views).every(({ equal }) => equal);
+}
+
+function mountText(mounted: MountFigures | { readonly skipped: string }): string {
+  if ('skipped' in mounted) return `No mount on this machine: ${mounted.skipped}\n`;
+  const { fileMs, views } = mounted;
+  const rows = Object.entries(views).map(([view, { firstMs, secondMs, equal, series }]) => [
+    `${view} view`,
+    formatMs(firstMs),
+    formatMs(secondMs),
+    equal ? 'yes' : 'NO',
+    `${series} series`,
+  ]);
+  const header = ["DuckDB's query over a mount", 'first time', 'second time', 'equal', 'metrics'];
+  return `${alignRows([header, ...rows], new Set([1, 2]))}the file itself: ${formatMs(fileMs)}\n`;
 }

@@ -46,9 +46,8 @@ export async function explainScan(source: Source, options: OptionValues): Promis
   const files = await source.list();
   const file = files[0]!;
   const gap = new GapEstimator();
-  const began = performance.now();
-  const metadata = await footerOf(source, file);
-  gap.observe(1, performance.now() - began);
+  const { metadata, latencyMs } = await (await source.open(file)).fetchedFooter();
+  gap.observe(1, latencyMs);
   const memoryBytes = Math.floor((options.memory ?? MEMORY_BYTES_DEFAULT) / BLOCK_BYTES) * BLOCK_BYTES;
   const policy = coalescePolicy(options.maxGap ?? 'auto', gap);
   const plan = inFile(file, () => planScan(metadata, { ...scanRequest(options, memoryBytes), policy }));

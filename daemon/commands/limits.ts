@@ -28,7 +28,7 @@ export const ROW_GROUPS_SHOWN_MAX = 20;
 export const PIN_MEMORY_SHARE = 0.75;
 
 /** Milliseconds for a server that the demo starts to be ready: its Node has to start, too. */
-export const SERVER_READY_MS = 20_000;
+export const COMMAND_READY_MS = 20_000;
 
 /** Milliseconds in which those who use a mount may end before it is taken away, or stays: as a server drains. */
 export const DRAIN_MS_DEFAULT = 5000;
@@ -42,3 +42,7 @@ export const CHECK_FILES_MAX = 3;
 /** Reads that are timed: enough for a median, done in a second where a read takes 5 ms. */
 export const CHECK_SMALL_READS = 101;
 export const CHECK_LARGE_READS = 16;
+
+/** Lines of one kind that a server logs about its peers in a while, and the while, milliseconds: enough to see what goes on. */
+export const PEER_LINES_MAX = 100;
+export const PEER_LINES_MS = 10_000;

@@ -19,6 +19,7 @@ import { tellState } from '../service-manager.ts';
 import { type CommandContext, checkedAlign, printJson } from './command.ts';
 import { Hangups } from './hangups.ts';
 import { PIN_MEMORY_SHARE } from './limits.ts';
+import { limitPeerLines } from './log-limit.ts';
 import { startPinning } from './pinning.ts';
 import { checkAccess, loadCertificates } from './server-access.ts';
 
@@ -108,7 +109,7 @@ async function serveRoots(
     ...s3Of(options),
     ...(certificates === undefined ? {} : { certificates }),
     ...(tokens === undefined ? {} : { tokensFile: tokens }),
-    log: (event, peer, detail) => logEvent(log, event, peer, detail),
+    log: limitPeerLines((event, peer, detail) => logEvent(log, event, peer, detail)),
   }).finally(() => pinning?.hide());
   // From here on there is something to drain; closing is bounded by the server's own limit.
   interruption.bounded = false;

@@ -10,7 +10,7 @@ import { CommandError } from '../errors.ts';
 import type { OptionValues } from '../options.ts';
 import { writeStdout } from '../output/output.ts';
 import { alignRows, printable } from '../output/printable.ts';
-import { namedDevice } from '../source-options.ts';
+import { namedDevice, sourceAccess } from '../source-options.ts';
 import { type CommandContext, printJson } from './command.ts';
 import { CHECK_FILES_MAX, CHECK_LARGE_READS, CHECK_SIZES, CHECK_SMALL_READS } from './limits.ts';
 
@@ -130,13 +130,13 @@ interface Reached {
 async function reach(
   url: string,
   transport: 'verbs' | 'tcp',
-  { rdmaDevice, busyPoll, stallTimeout }: OptionValues,
+  options: OptionValues,
   signal: AbortSignal,
 ): Promise<Reached> {
   let text = '';
   const opened = await openTransport(url, {
-    ...(stallTimeout === undefined ? {} : { stallMs: stallTimeout }),
-    rdma: { transport, device: namedDevice(rdmaDevice), busyPoll },
+    ...sourceAccess(options),
+    rdma: { transport, device: namedDevice(options.rdmaDevice), busyPoll: options.busyPoll },
     onTransport: (how) => {
       text = how;
     },

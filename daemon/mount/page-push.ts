@@ -12,27 +12,23 @@ export class PagePushThread {
   #port: MessagePort | undefined;
   #next = 1;
   readonly #waiting = new Map<number, (taken: boolean) => void>();
-  #failed = false;
+  #closed = false;
 
   /** Nothing is started before the first push. */
   constructor(descriptor: number, memory: WebAssembly.Memory) {
     this.#start = { descriptor, memory };
   }
 
-  /** Resolves to whether the kernel has taken them; false after PUSH_MS, and from then on. */
+  /**
+   * Resolves to whether the kernel has taken them, however long that takes on a busy machine; false once this is closed.
+   * Until then the bytes have to stay as they are: what is late is read all the same.
+   */
   push(nodeId: number, offset: number, bytes: Uint8Array): Promise<boolean> {
-    if (this.#failed) return Promise.resolve(false);
+    if (this.#closed) return Promise.resolve(false);
     const port = this.#begun();
     const id = this.#next++;
     const { promise, resolve } = Promise.withResolvers<boolean>();
-    const late = setTimeout(() => {
-      this.#failed = true;
-      this.#settle(id, false);
-    }, PUSH_MS);
-    this.#waiting.set(id, (taken) => {
-      clearTimeout(late);
-      resolve(taken);
-    });
+    this.#waiting.set(id, resolve);
     const inPool = bytes.buffer === this.#start.memory.buffer;
     const request: PushRequest = {
       id,
@@ -44,13 +40,14 @@ export class PagePushThread {
     return promise;
   }
 
-  /** Resolves when nothing is on its way into the kernel any more, which takes no longer than PUSH_MS. */
+  /** Resolves when nothing is on its way into the kernel any more, and after PUSH_MS at the latest. */
   async idle(): Promise<void> {
-    while (this.#waiting.size > 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    const until = performance.now() + PUSH_MS;
+    while (this.#waiting.size > 0 && performance.now() < until) await new Promise((resolve) => setTimeout(resolve, 5));
   }
 
   close(): void {
-    this.#failed = true;
+    this.#closed = true;
     for (const id of [...this.#waiting.keys()]) this.#settle(id, false);
     this.#port?.close();
     void this.#worker?.terminate();

@@ -6,13 +6,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from '../../decode/index.ts';
-import {
-  type ByteLedger,
-  type DepthChange,
-  FetchError,
-  nextDepth,
-  PREFETCH_DEPTH_DEFAULT,
-} from '../../fetcher/index.ts';
+import { type ByteLedger, type DepthChange, FetchError, nextDepth } from '../../fetcher/index.ts';
 import { AHEAD_MEMORY_SHARE, CONSUMER_IDLE_MS, WIDE_COLUMNS } from '../limits.ts';
 import type { ScanEngine } from './engine.ts';
 import type { ScanOutcome } from './engine-activity.ts';
@@ -36,6 +30,8 @@ export interface ScanContext {
 export interface ScanRunOptions {
   /** Row groups in flight, the one being read included: 1 is none ahead. */
   readonly depth: number | 'auto';
+  /** What `auto` begins with. */
+  readonly firstDepth: number;
   /** Told when `auto` changes the depth. */
   readonly onDepth?: (change: DepthChange) => void;
   readonly preserveOrder: boolean;
@@ -95,7 +91,7 @@ export class ScanRun {
     this.#pool = engine.pool;
     this.#source = source;
     this.#options = options;
-    this.#depth = options.depth === 'auto' ? PREFETCH_DEPTH_DEFAULT : options.depth;
+    this.#depth = options.depth === 'auto' ? options.firstDepth : options.depth;
     this.#shortage = new Shortage(engine, this.#flight, this);
     const flight = this.#flight;
     this.totals = {

@@ -11,6 +11,7 @@ import {
   type DepthChange,
   FetchError,
   type FileVersion,
+  firstDepth,
   GapEstimator,
   PREFETCH_DEPTH_DEFAULT,
   PREFETCH_DEPTH_MAX,
@@ -114,6 +115,7 @@ export class Scan {
     const builder = new ArrowBatchBuilder(engine.pool, arrow, schemaMetadata(keyValues), { zeroCopy });
     const run = new ScanRun(engine, rowGroups, {
       depth: options.prefetchDepth ?? PREFETCH_DEPTH_DEFAULT,
+      firstDepth: firstDepth(gap.tripBytes, groupBytes(plan), engine.pool.capacityBytes),
       preserveOrder: options.preserveOrder ?? true,
       limit: limit ?? Number.POSITIVE_INFINITY,
       batchRows: plan.batchRows,
@@ -167,6 +169,11 @@ export class Scan {
   }
 }
 
+/** Bytes of the requests of a row group, on average. */
+function groupBytes({ rowGroups, totals }: ScanPlan): number {
+  return rowGroups.length === 0 ? 0 : (totals.bytesNeeded + totals.bytesGap) / rowGroups.length;
+}
+
 function chosenFiles(files: readonly FileVersion[], { files: choose }: ScanOptions): readonly FileVersion[] {
   const chosen = choose?.(files) ?? files;
   if (chosen.length === 0) throw new FetchError('NOT_FOUND', 'none of the files of the source was chosen');
@@ -208,10 +215,9 @@ function checkOptions({ columns, prefetchDepth, maxGap, limit, batchRows }: Scan
 /** The files with their footers, each footer asked for while the file before it is being scanned. */
 async function* scanFiles(source: Source, files: readonly FileVersion[], gap: GapEstimator): AsyncGenerator<ScanFile> {
   const load = async (file: FileVersion): Promise<ScanFile> => {
-    const began = performance.now();
     const handle = await source.open(file);
-    const metadata = await handle.footer();
-    gap.observe(1, performance.now() - began);
+    const { metadata, latencyMs } = await handle.fetchedFooter();
+    gap.observe(1, latencyMs);
     return { transport: source.transport, file, metadata };
   };
   let ahead: Promise<ScanFile> | undefined;

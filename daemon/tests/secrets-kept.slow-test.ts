@@ -84,7 +84,7 @@ async function start(args: readonly string[], env: Record<string, string> = {}):
 }
 
 async function stop({ child, log }: Process): Promise<void> {
-  const ended = once(child, 'exit');
+  const ended = once(child, 'close');
   child.kill('SIGTERM');
   await ended;
   seen.push(log());
@@ -123,7 +123,8 @@ test('server, clients and daemon with TLS, tokens and keys work, and keep their 
   t.after(() => serve.child.kill('SIGKILL'));
   const { rdma, http, s3 } = serve.ready;
   assert.deepEqual([serve.ready.tls, serve.ready.tokens], [true, true]);
-  assert.match(serve.log(), /keys holds secrets and can be read by every user of this machine: chmod 600/);
+  const warning = /keys holds secrets and can be read by every user of this machine: chmod 600/;
+  await until(() => warning.test(serve.log()));
 
   // each of the commands, with the token from a file and from the environment
   const place = `rdmas://${rdma}`;

@@ -15,7 +15,12 @@ interface Service {
   readonly image?: string;
   readonly build?: { readonly context: string; readonly dockerfile: string };
   readonly command?: readonly string[];
-  readonly volumes?: ReadonlyArray<{ readonly type: string; readonly source: string; readonly read_only?: boolean }>;
+  readonly volumes?: ReadonlyArray<{
+    readonly type: string;
+    readonly source: string;
+    readonly target: string;
+    readonly read_only?: boolean;
+  }>;
   readonly ports: readonly string[];
   readonly cap_drop?: readonly string[];
   readonly read_only?: boolean;
@@ -108,6 +113,33 @@ describe('the composition', () => {
       assert.deepEqual(found, [{ targets: [address] }]);
     }
   });
+});
+
+test('the composition with TLS names services, files, secrets and options that there are', async () => {
+  const dclint = join(ROOT, 'node_modules/.bin/dclint');
+  const { code, text } = check(process.execPath, [dclint, '--max-warnings', '0', 'compose.tls.yaml'], CONTAINER);
+  assert.equal(code, 0, text);
+  const tls = parse(readFileSync(join(CONTAINER, 'compose.tls.yaml'), 'utf8')) as {
+    services: Record<string, { secrets: string[]; volumes?: Service['volumes']; command?: string[] }>;
+    secrets: Record<string, unknown>;
+  };
+  const named = new Set<string>();
+  for (const [name, { secrets, volumes = [] }] of Object.entries(tls.services)) {
+    assert.ok(compose.services[name] !== undefined, name);
+    for (const secret of secrets) named.add(secret);
+    for (const { source, target } of volumes) {
+      assert.ok(existsSync(join(CONTAINER, source)), source);
+      assert.ok(
+        compose.services[name].volumes?.some((volume) => volume.target === target),
+        `${name}: ${target}`,
+      );
+    }
+  }
+  assert.deepEqual([...named].sort(), Object.keys(tls.secrets).sort());
+  const { text: help } = await qanat(['serve', '--help']);
+  for (const word of tls.services.serve!.command!.slice(2)) assert.ok(help.includes(word.split('=')[0]!), word);
+  const config = await qanat(['config', 'check', join(CONTAINER, 'qanat.tls.yaml')]);
+  assert.equal(config.code, 0, config.errors);
 });
 
 test('the example of a configuration holds', async () => {

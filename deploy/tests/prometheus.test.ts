@@ -30,6 +30,9 @@ const rules = (yaml('alerts.yml') as { groups: { rules: Rule[] }[] }).groups.fla
 
 describe('promtool', { skip: missing('promtool') }, () => {
   test('takes the configuration, the targets and the rules', () => {
+    // files of secrets are not here
+    const overTls = check('promtool', ['check', 'config', '--syntax-only', 'prometheus.tls.yml'], PROMETHEUS);
+    assert.equal(overTls.code, 0, overTls.text);
     const { code, text } = check('promtool', ['check', 'config', 'prometheus.yml'], PROMETHEUS);
     assert.equal(code, 0, text);
     assert.match(text, new RegExp(`SUCCESS: ${rules.length} rules found`));

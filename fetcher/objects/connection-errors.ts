@@ -21,14 +21,18 @@ const KINDS: Readonly<Record<string, readonly [code: FetchErrorCode, retryable: 
   UND_ERR_DESTROYED: ['CLOSED', false, 'the transport is closed'],
 };
 
-/** A failure below HTTP as a FetchError; `where` goes in front of its words. */
-export function connectionError(error: unknown, where: string): FetchError {
+/** The alert that says so comes behind what we take for success, and is seldom seen. */
+const CERTIFICATE_HINT = ' before any answer: it may ask for a client certificate (--client-cert), or for another one';
+
+/** A failure below HTTP as a FetchError; `where` goes in front of its words. `isProven` if something there has answered before. */
+export function connectionError(error: unknown, where: string, isProven = true): FetchError {
   if (error instanceof FetchError) return error;
   const { code = '', message } = innermost(error);
   const kind = KINDS[code];
   if (kind !== undefined) {
     const [name, retryable, words] = kind;
-    return new FetchError(name, `${where}: ${words ?? message}`, { retryable, cause: error });
+    const hint = name === 'LOST' && !isProven && where.startsWith('https:') ? CERTIFICATE_HINT : '';
+    return new FetchError(name, `${where}: ${words ?? message}${hint}`, { retryable, cause: error });
   }
   if (error instanceof Error && error.name === 'HTTPParserError') {
     const isTls = where.startsWith('http:') ? ': is it https://?' : '';

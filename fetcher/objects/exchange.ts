@@ -30,6 +30,8 @@ export interface Pool {
   readonly dispatcher: Dispatcher;
   /** Time that a look at a file or a page of a listing may take, milliseconds. */
   readonly lookMs: number;
+  /** Something there has answered before. */
+  isProven: boolean;
   /** A request is being sent. */
   onRequest(): void;
   destroy(): Promise<void>;
@@ -56,6 +58,7 @@ export function openPool({ connections, connectMs, stallMs, tls, counters, tell 
   return {
     dispatcher,
     lookMs: LOOK_STALLS * stallMs,
+    isProven: false,
     onRequest() {
       if (fresh > 0) fresh--;
       else counters.requestsReusing++;
@@ -78,7 +81,8 @@ export interface ExchangeRequest {
 
 /** Takes an answer. What it throws ends the exchange, which fails with it. */
 export interface AnswerSink {
-  onHeaders(status: number, headers: AnswerHeaders): void;
+  /** `latencyMs` passed since the request was sent over a connection. */
+  onHeaders(status: number, headers: AnswerHeaders, latencyMs: number): void;
   /** False when no more is needed: the exchange succeeds, and what else would come is not waited for. */
   onBytes(bytes: Uint8Array): boolean;
 }
@@ -88,6 +92,7 @@ export function exchange(pool: Pool, request: ExchangeRequest, sink: AnswerSink,
   const where = request.origin;
   return new Promise((resolve, reject) => {
     let started: Dispatcher.DispatchController | undefined;
+    let sentMs = 0;
     let isSettled = false;
     let timer: NodeJS.Timeout | undefined;
     const settle = (act: () => void): void => {
@@ -122,13 +127,15 @@ export function exchange(pool: Pool, request: ExchangeRequest, sink: AnswerSink,
       {
         onRequestStart(controller) {
           started = controller;
+          sentMs = performance.now();
           pool.onRequest();
           if (isSettled) controller.abort(new Error('no longer needed'));
         },
         onResponseStart(_controller, status, headers) {
+          pool.isProven = true;
           if (isSettled || status < 200) return;
           try {
-            sink.onHeaders(status, headers);
+            sink.onHeaders(status, headers, performance.now() - sentMs);
           } catch (error) {
             fail(error);
           }
@@ -142,7 +149,7 @@ export function exchange(pool: Pool, request: ExchangeRequest, sink: AnswerSink,
           }
         },
         onResponseEnd: () => settle(resolve),
-        onResponseError: (_controller, error) => settle(() => reject(connectionError(error, where))),
+        onResponseError: (_controller, error) => settle(() => reject(connectionError(error, where, pool.isProven))),
       },
     );
   });

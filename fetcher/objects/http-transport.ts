@@ -241,12 +241,12 @@ class Following implements AnswerSink {
     this.#onAnswer = onAnswer;
   }
 
-  onHeaders(status: number, headers: AnswerHeaders): void {
+  onHeaders(status: number, headers: AnswerHeaders, latencyMs: number): void {
     if (REDIRECTS.includes(status)) this.location = headerOf(headers, 'location');
     this.isExpired = this.#mayExpire && EXPIRED.includes(status);
     if (this.location !== undefined || this.isExpired) return;
     this.#onAnswer(status);
-    this.#sink.onHeaders(status, headers);
+    this.#sink.onHeaders(status, headers, latencyMs);
   }
 
   onBytes(bytes: Uint8Array): boolean {

@@ -102,6 +102,8 @@ class RangeAnswer implements AnswerSink {
     const { path } = this.#file;
     throwIfEncoded(headers, path);
     const matches = this.#source.isOfVersion?.(headers, this.#file) ?? isOfVersion(headers, this.#file.etag);
+    // a server that has the version says so: one that says nothing has got something wrong
+    if (!matches && !namesVersion(headers)) throw this.#wrong('bytes without a word of their version');
     if (!matches) throw new FetchError('STALE', `${path} has changed since it was opened`);
     if (this.#isWhole) this.#checkWhole(headers);
     else this.#checkPart(headers);
@@ -181,4 +183,8 @@ class RangeAnswer implements AnswerSink {
       throw new FetchError('LOST', what, { retryable: true });
     }
   }
+}
+
+function namesVersion(headers: AnswerHeaders): boolean {
+  return headerOf(headers, 'etag') !== undefined || headerOf(headers, 'last-modified') !== undefined;
 }

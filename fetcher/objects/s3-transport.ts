@@ -5,7 +5,7 @@
  */
 import { sortedByPath } from '../../storage-server/protocol/index.ts';
 import { FetchError } from '../errors.ts';
-import type { FileVersion, ReadOptions, Transport, TransportCounters } from '../transport/transport.ts';
+import type { FileVersion, FindOptions, ReadOptions, Transport, TransportCounters } from '../transport/transport.ts';
 import { type AnswerHeaders, contentLength, headerOf, isPart, parseContentRange, throwIfEncoded } from './answer.ts';
 import { type AnswerSink, exchange, type Pool } from './exchange.ts';
 import { KEYS_MAX, RECOVERIES_MAX, REFUSAL_BYTES_MAX, VERSIONS_KEPT_MAX } from './limits.ts';
@@ -61,19 +61,24 @@ export class S3Transport implements Transport {
   }
 
   /** The object of just this key; undefined for none, and for one that may not be read without knowing that it is there. */
-  async find(path: string): Promise<FileVersion | undefined> {
+  async find(path: string, { tailBytes, onTail }: FindOptions = {}): Promise<FileVersion | undefined> {
     this.#throwIfClosed();
     if (path === '' || path.endsWith('/')) return undefined;
-    const probe = (await this.#probe(path, { range: 'bytes=0-0' })) ?? (await this.#probe(path, {}));
+    const range = tailBytes === undefined || onTail === undefined ? 'bytes=0-0' : `bytes=-${tailBytes}`;
+    const probe = (await this.#probe(path, { range }, tailBytes)) ?? (await this.#probe(path, {}));
     if (probe === undefined || probe === 'none') return undefined;
     throwIfEncoded(probe.headers, path);
-    const { total, range } = parseContentRange(headerOf(probe.headers, 'content-range')) ?? {};
+    const { total, range: part } = parseContentRange(headerOf(probe.headers, 'content-range')) ?? {};
     const isOfPart = isPart(probe.status, probe.headers);
     const length = isOfPart ? total : contentLength(probe.headers);
     const etag = quoted(headerOf(probe.headers, 'etag')?.trim() ?? '');
-    if (length === undefined || (isOfPart && range?.start !== 0)) {
+    const isAsked = part?.start === 0 || (tailBytes !== undefined && part?.end === total);
+    if (length === undefined || (isOfPart && !isAsked)) {
       throw new FetchError('PROTOCOL', `${path}: the server does not say how long it is`, { retryable: true });
     }
+    const tail = Buffer.concat(probe.bytes);
+    const isTail = isOfPart && part !== undefined && part.end === total && tail.length === part.end - part.start;
+    if (isTail) onTail?.(tail, probe.latencyMs);
     const modifiedMs = Date.parse(headerOf(probe.headers, 'last-modified') ?? '');
     return { path, length, etag, modifiedMs: Number.isNaN(modifiedMs) ? 0 : modifiedMs };
   }
@@ -94,24 +99,26 @@ export class S3Transport implements Transport {
   }
 
   /** undefined for an empty object that was asked for its first byte. */
-  async #probe(
-    path: string,
-    headers: Record<string, string>,
-  ): Promise<{ readonly status: number; readonly headers: AnswerHeaders } | 'none' | undefined> {
+  async #probe(path: string, headers: Record<string, string>, bytesMax = 1): Promise<Probe | 'none' | undefined> {
     const { counters } = this.#options;
-    let probe: { readonly status: number; readonly headers: AnswerHeaders } | undefined;
+    let probe: Probe | undefined;
+    let held = 0;
     try {
       await this.#send(
         path,
         headers,
         {
-          onHeaders(status, answered) {
-            probe = { status, headers: answered };
+          onHeaders(status, answered, latencyMs) {
+            probe = { status, headers: answered, latencyMs, bytes: [] };
+            held = 0;
           },
           onBytes(bytes) {
             counters.bytesOnWire += bytes.byteLength;
             counters.bytesDirectory += bytes.byteLength;
-            return probe === undefined || isPart(probe.status, probe.headers);
+            if (probe === undefined || !isPart(probe.status, probe.headers)) return probe === undefined;
+            held += bytes.byteLength;
+            if (held <= bytesMax) probe.bytes.push(Uint8Array.from(bytes));
+            return held <= bytesMax;
           },
         },
         undefined,
@@ -172,6 +179,15 @@ export class S3Transport implements Transport {
   }
 }
 
+interface Probe {
+  readonly status: number;
+  readonly headers: AnswerHeaders;
+  /** Time from the request to the first word of the answer. */
+  readonly latencyMs: number;
+  /** What came of a part, up to as much as was asked for. */
+  readonly bytes: Uint8Array[];
+}
+
 /** A refusal that the one who asked may want to look at. */
 class Refused extends Error {
   readonly status: number;
@@ -205,9 +221,9 @@ class Accepting implements AnswerSink {
     this.#counters = counters;
   }
 
-  onHeaders(status: number, headers: AnswerHeaders): void {
+  onHeaders(status: number, headers: AnswerHeaders, latencyMs: number): void {
     this.headers = headers;
-    if (status === 200 || status === 206) this.#sink.onHeaders(status, headers);
+    if (status === 200 || status === 206) this.#sink.onHeaders(status, headers, latencyMs);
     else this.refused = { status, headers, body: [] };
   }
 

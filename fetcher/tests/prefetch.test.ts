@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { GapEstimator } from '../gap.ts';
-import { GAP_BYTES_MAX, GAP_BYTES_MIN, PREFETCH_DEPTH_MAX } from '../limits.ts';
-import { nextDepth } from '../prefetch.ts';
+import { GAP_BYTES_MAX, GAP_BYTES_MIN, PREFETCH_DEPTH_DEFAULT, PREFETCH_DEPTH_MAX } from '../limits.ts';
+import { firstDepth, nextDepth } from '../prefetch.ts';
 
 test('the gap is latency times bandwidth', () => {
   const gap = new GapEstimator();
@@ -22,6 +22,16 @@ test('the gap stays in its bounds and forgets old networks', () => {
   assert.equal(gap.gapBytes(), GAP_BYTES_MIN);
   gap.observe(100, 0);
   assert.equal(gap.gapBytes(), GAP_BYTES_MIN, 'a clock that stands still tells nothing');
+});
+
+test('the first depth is what comes in a few round trips, within a share of the memory', () => {
+  const MIB = 1 << 20;
+  assert.equal(firstDepth(0, MIB, 256 * MIB), PREFETCH_DEPTH_DEFAULT, 'a network without latency');
+  assert.equal(firstDepth(5 * MIB, MIB, 256 * MIB), 21);
+  assert.equal(firstDepth(5 * MIB, MIB, 32 * MIB), 9, 'a quarter of the memory');
+  assert.equal(firstDepth(5 * MIB, 100 * MIB, 256 * MIB), PREFETCH_DEPTH_DEFAULT);
+  assert.equal(firstDepth(5 * MIB, 1000, 256 * MIB), PREFETCH_DEPTH_MAX);
+  assert.equal(firstDepth(5 * MIB, 0, 256 * MIB), PREFETCH_DEPTH_DEFAULT, 'row groups without bytes');
 });
 
 test('depth deepens while the consumer waits and memory is free', () => {

@@ -38,8 +38,17 @@ export interface ServerProcess {
 
 /** Serves a folder from another process; `port` 0 takes a free one. */
 export async function spawnServer(t: TestContext, folder: string, port = 0): Promise<ServerProcess> {
+  return startServer(folder, port, (child) => t.after(() => child.kill('SIGKILL')));
+}
+
+/** The same for whoever ends it; `born` is given the process before it is ready. */
+export async function startServer(
+  folder: string,
+  port = 0,
+  born: (child: ChildProcess) => void = () => {},
+): Promise<ServerProcess> {
   const child = spawn(process.execPath, [SCRIPT, String(port), folder], { stdio: ['ignore', 'pipe', 'inherit'] });
-  t.after(() => child.kill('SIGKILL'));
+  born(child);
   for await (const line of createInterface({ input: child.stdout })) {
     const ready = JSON.parse(line) as { port: number };
     const kill = async (): Promise<void> => {

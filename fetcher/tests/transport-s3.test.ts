@@ -124,6 +124,28 @@ test('every request is signed and has the version as its condition', async (t) =
   assert.ok(anonymous.store.seen.every(({ headers }) => headers.authorization === undefined));
 });
 
+test('the end of an object comes with the look at it, where somebody wants it', async (t) => {
+  const opened = await open(t, {}, QUICK, {
+    'f.parquet': BYTES,
+    'small.parquet': BYTES.subarray(0, 9),
+    'none.parquet': Buffer.alloc(0),
+  });
+  const tails: Uint8Array[] = [];
+  const look = (path: string) => opened.transport.find!(path, { tailBytes: 64, onTail: (tail) => tails.push(tail) });
+  assert.equal((await look('f.parquet'))!.length, BYTES.length);
+  assert.equal((await look('small.parquet'))!.length, 9);
+  assert.equal((await look('none.parquet'))!.length, 0);
+  assert.equal(await look('nothing.parquet'), undefined);
+  assert.deepEqual(
+    tails.map((tail) => Buffer.from(tail)),
+    [BYTES.subarray(-64), BYTES.subarray(0, 9)],
+  );
+  assert.equal(opened.store.seen[0]!.headers.range, 'bytes=-64');
+  const { bytesOnWire, bytesDirectory, bytesDiscarded } = opened.counters;
+  assert.equal(bytesDirectory, 64 + 9, 'it took them to know the files');
+  assert.equal(bytesOnWire, bytesDirectory + bytesDiscarded);
+});
+
 test('without credentials it says what to give', async (t) => {
   isolateSdk();
   const opened = await open(t);

@@ -197,6 +197,38 @@ test('client certificates: asked for, checked, and told when they are missing or
   assert.match((await failure(t, url, { caFile, clientCertFile: 'x' })).reason, /--client-cert and --client-key/);
 });
 
+test('client certificates and tokens over https', async (t) => {
+  const clients = makeCertificate('clients', { isAuthority: true });
+  const rig = await start(t, {
+    clientCa: clients,
+    serve: (file) => ({ tokensFile: file('tokens', `team ${TOKEN} a\n`) }),
+  });
+  const { caFile, file, server, certificates } = rig;
+  const http = certificates.createHttpServer({}, 5000);
+  http.on('request', (request, response) => void server.answerHttp(request, response));
+  await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve));
+  t.after(() => {
+    http.close();
+    http.closeAllConnections();
+  });
+  const read = async (path: string, options: OpenTransportOptions): Promise<boolean> => {
+    const url = `https://localhost:${(http.address() as AddressInfo).port}/${path}`;
+    const opened = await openTransport(url, { caFile, retry: { attempts: 1 }, ...options });
+    t.after(() => opened.transport.close());
+    const [found] = await opened.transport.list(opened.path);
+    if (found === undefined) return false;
+    const bytes = Buffer.alloc(found.length);
+    await opened.transport.read(found, 0, bytes);
+    return bytes.equals(FILES['a/1.parquet']);
+  };
+  const me = makeCertificate('me', { issuer: clients });
+  const own = { clientCertFile: file('own.pem', me.cert), clientKeyFile: file('own-key.pem', me.key) };
+  assert.equal(await read('files/a/1.parquet', { ...own, token: TOKEN }), true);
+  assert.equal(await read('files/b/2.parquet', { ...own, token: TOKEN }), false);
+  await assert.rejects(read('files/a/1.parquet', own), /DENIED/);
+  await assert.rejects(read('files/a/1.parquet', { token: TOKEN }), /client certificate/);
+});
+
 test('tokens: from a file, which is read again, or as they are', async (t) => {
   const rig = await start(t, { serve: (file) => ({ tokensFile: file('tokens', `team ${TOKEN} b\n`) }) });
   const { port, caFile, file, server } = rig;

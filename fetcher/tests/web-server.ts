@@ -172,7 +172,7 @@ function answer(
     refuse(412);
     return;
   }
-  const [, first, last] = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '') ?? [];
+  const [, first, last] = /^bytes=(\d*)-(\d+)$/.exec(request.headers.range ?? '') ?? [];
   if (!ranges || first === undefined || fault === 'whole' || fault === 'whole-chunked') {
     if (fault !== 'whole-chunked') headers['Content-Length'] = String(bytes.length);
     response.writeHead(200, headers);
@@ -180,6 +180,7 @@ function answer(
     return;
   }
   let [start, end] = [Number(first), Math.min(Number(last) + 1, bytes.length)];
+  if (first === '') [start, end] = [Math.max(0, bytes.length - Number(last)), bytes.length];
   if (start >= bytes.length) {
     refuse(416, { 'Content-Range': `bytes */${bytes.length}` });
     return;

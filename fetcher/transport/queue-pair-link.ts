@@ -214,6 +214,12 @@ export class QueuePairLink {
     }
   }
 
+  /** Whether READs of it are posted and not completed. */
+  isUsedBy(task: ReadTask): boolean {
+    for (const piece of this.#pieces.keys()) if (piece.task === task) return true;
+    return false;
+  }
+
   /** Cuts the connection if bytes could still land in the destination of a read that was given up. */
   destroyIfHeldBy(task: ReadTask): void {
     for (const piece of this.#held) {

@@ -76,7 +76,10 @@ export class QueuePairTransport implements Transport, LinkHost {
         else reject(error);
       });
       const cancel = (): void => {
+        const used = [...this.#links].filter((link) => link.isUsedBy(task));
         this.#fail(task, new FetchError('CANCELLED', file.path));
+        // a connection that makes no progress is of no use to the next attempt either
+        if (isStall(options.signal?.reason)) for (const link of used) link.destroy('no progress');
       };
       options.signal?.addEventListener('abort', cancel, { once: true });
       this.#tasks.add(task);
@@ -249,4 +252,9 @@ function translate(region: RemoteRegion, file: FileVersion, start: number, lengt
     if (isProtocolError(error)) throw new FetchError('OUT_OF_RANGE', error.message, { cause: error });
     throw error;
   }
+}
+
+/** Why the progress timer ends a read. */
+function isStall(reason: unknown): boolean {
+  return reason instanceof FetchError && reason.code === 'STALLED';
 }

@@ -28,11 +28,22 @@ export interface ReadOptions {
   readonly onArrived?: (bytes: number) => void;
 }
 
+/** Who will read the end of a file next may have it with the look at the file, where that takes no further request. */
+export interface FindOptions {
+  /** Bytes of the end that are wanted. */
+  readonly tailBytes?: number;
+  /**
+   * Told before `find` resolves, at most once and not by every transport: the end of the version that it resolves to, and
+   * the time from the request to its answer without making the connection.
+   */
+  readonly onTail?: (tail: Uint8Array, latencyMs: number) => void;
+}
+
 export interface Transport {
   /** Every file of the source below `prefix` ('' for all), in byte order of the paths. */
   list(prefix: string): Promise<readonly FileVersion[]>;
   /** The file of just this path, where that takes less than a listing (find-file.ts). */
-  find?(path: string): Promise<FileVersion | undefined>;
+  find?(path: string, options?: FindOptions): Promise<FileVersion | undefined>;
   /** Bytes [start, start + into.byteLength) of `file`. `into` may be a view of shared memory. */
   read(file: FileVersion, start: number, into: Uint8Array, options?: ReadOptions): Promise<void>;
   close(): Promise<void>;

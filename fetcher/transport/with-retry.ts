@@ -19,7 +19,7 @@ import {
   RETRY_CAP_MS,
   STALL_MS,
 } from './limits.ts';
-import type { FileVersion, ReadOptions, Transport, TransportCounters } from './transport.ts';
+import type { FileVersion, FindOptions, ReadOptions, Transport, TransportCounters } from './transport.ts';
 
 export interface RetryPolicy {
   /** Attempts without progress in between, the first one included. */
@@ -186,7 +186,9 @@ export function withRetry(
 
   return {
     list: (prefix) => look(() => inner.list(prefix)),
-    ...(inner.find === undefined ? {} : { find: (path: string) => look(async () => inner.find!(path)) }),
+    ...(inner.find === undefined
+      ? {}
+      : { find: (path: string, options?: FindOptions) => look(async () => inner.find!(path, options)) }),
     read,
     close() {
       closing.abort();

@@ -2,7 +2,7 @@
  * Listings and look-ups of the same name share requests: who asks while one is under way shares the next one with all who
  * ask meanwhile. Nobody is given an answer that may be older than the question.
  */
-import type { Transport } from './transport.ts';
+import type { FindOptions, Transport } from './transport.ts';
 
 /** Wraps a transport so that equal looks are not made side by side. */
 export function withSharedLooks(inner: Transport): Transport {
@@ -10,7 +10,7 @@ export function withSharedLooks(inner: Transport): Transport {
   const list = shared((prefix) => inner.list(prefix));
   return {
     list,
-    ...(find === undefined ? {} : { find: shared((path) => inner.find!(path)) }),
+    ...(find === undefined ? {} : { find: shared((path, options?: FindOptions) => inner.find!(path, options)) }),
     read: (file, start, into, options) => inner.read(file, start, into, options),
     close: () => inner.close(),
   };
@@ -23,11 +23,12 @@ interface Looks<T> {
   next: Promise<T> | undefined;
 }
 
-function shared<T>(look: (name: string) => Promise<T>): (name: string) => Promise<T> {
+/** `options` are those of who asked first: what they ask for beyond the answer may be had or not. */
+function shared<T, O>(look: (name: string, options?: O) => Promise<T>): (name: string, options?: O) => Promise<T> {
   const looks = new Map<string, Looks<T>>();
 
-  function begin(name: string): Promise<T> {
-    const entry: Looks<T> = { current: look(name), next: undefined };
+  function begin(name: string, options?: O): Promise<T> {
+    const entry: Looks<T> = { current: look(name, options), next: undefined };
     looks.set(name, entry);
     const ended = (): void => {
       if (entry.next === undefined) looks.delete(name);
@@ -36,12 +37,12 @@ function shared<T>(look: (name: string) => Promise<T>): (name: string) => Promis
     return entry.current;
   }
 
-  return (name) => {
+  return (name, options) => {
     const under = looks.get(name);
-    if (under === undefined) return begin(name);
+    if (under === undefined) return begin(name, options);
     under.next ??= under.current.then(
-      () => begin(name),
-      () => begin(name),
+      () => begin(name, options),
+      () => begin(name, options),
     );
     return under.next;
   };

@@ -81,7 +81,8 @@ export function withStallTimer(inner: Transport, rules: StallRules): Transport {
     function end(read: Watched, stalled: string): void {
       read.stalled = stalled;
       limit.stalled(limitMs);
-      read.controller.abort();
+      // told apart from a caller that gives up: the connection may be worth nothing any more
+      read.controller.abort(new FetchError('STALLED', stalled));
     }
   }
 

@@ -13,11 +13,14 @@ export interface SecretFile {
 export async function readSecretFile(path: string): Promise<SecretFile> {
   let handle: FileHandle | undefined;
   try {
-    handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    handle = await open(path, constants.O_RDONLY);
     const stat = await handle.stat();
-    if (!stat.isFile()) throw new Error('it is no file');
-    if (stat.size > SECRET_FILE_BYTES_MAX) throw new Error(`it has more than ${SECRET_FILE_BYTES_MAX} bytes`);
-    return { text: await handle.readFile('utf8'), exposure: exposureOf(path, stat.mode) };
+    // also a pipe, as shells make them of what a command prints
+    const bytes = stat.size > SECRET_FILE_BYTES_MAX ? undefined : await handle.readFile();
+    if (bytes === undefined || bytes.byteLength > SECRET_FILE_BYTES_MAX) {
+      throw new Error(`it has more than ${SECRET_FILE_BYTES_MAX} bytes`);
+    }
+    return { text: bytes.toString('utf8'), exposure: exposureOf(path, stat.mode) };
   } finally {
     await handle?.close();
   }

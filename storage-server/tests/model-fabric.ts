@@ -130,6 +130,13 @@ export class ModelDevice implements VerbsDevice {
     this.mapped++;
     const address = this.fabric.address(length);
     MEMORY.set(address, bytes);
+    const free = (): void => {
+      assert.ok(bytes !== undefined, 'freed once');
+      for (const { bytes: held } of this.fabric.byKey.values()) assert.notEqual(held, bytes, 'freed while registered');
+      bytes = undefined;
+      MEMORY.delete(address);
+      this.mapped--;
+    };
     return {
       address,
       length,
@@ -137,18 +144,12 @@ export class ModelDevice implements VerbsDevice {
         assert.ok(bytes !== undefined && start >= 0 && start + count <= length, 'a view of memory that is there');
         return bytes.subarray(start, start + count);
       },
-      free: () => {
-        assert.ok(bytes !== undefined, 'freed once');
-        for (const { bytes: held } of this.fabric.byKey.values())
-          assert.notEqual(held, bytes, 'freed while registered');
-        bytes = undefined;
-        MEMORY.delete(address);
-        this.mapped--;
-      },
+      free,
+      freeAside: async () => free(),
     };
   }
 
-  registerForPeers(memory: NativeMemory): Registration {
+  async registerForPeers(memory: NativeMemory): Promise<Registration> {
     return this.#register(memory.address, MEMORY.get(memory.address)!, 'peers');
   }
 
@@ -172,19 +173,21 @@ export class ModelDevice implements VerbsDevice {
     this.registered++;
     this.lockedBytes += length;
     let released = false;
+    const release = (): void => {
+      if (released) return;
+      released = true;
+      for (const pair of this.fabric.pairs.values()) assert.ok(!pair.uses(key), 'released while a READ lands in it');
+      this.fabric.byKey.delete(key);
+      this.registered--;
+      this.lockedBytes -= length;
+    };
     return {
       address,
       length,
       lkey: key,
       rkey: key,
-      release: () => {
-        if (released) return;
-        released = true;
-        for (const pair of this.fabric.pairs.values()) assert.ok(!pair.uses(key), 'released while a READ lands in it');
-        this.fabric.byKey.delete(key);
-        this.registered--;
-        this.lockedBytes -= length;
-      },
+      release,
+      releaseAside: async () => release(),
     };
   }
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { chmodSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, request } from 'node:http';
+import { createServer, type IncomingMessage, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -289,6 +289,26 @@ test('HTTP: a token reads what is under its paths, and the region of that alone'
   assert.equal((await ask(http, '/files/secret/name.parquet', `Bearer ${ALL}`)).status, 200);
   rmSync(join(folder, 'secret/name.parquet'));
   assert.equal((await ask(http, '/region', `Bearer ${NONE}`)).status, 200);
+});
+
+test('HTTP: an answer under way ends when its token is taken away', async (t) => {
+  const { http, server, tokensFile, folder } = await start(t);
+  const large = pattern(32 << 20, 7);
+  writeFileSync(join(folder, 'a/b/large.parquet'), large);
+  await server.republish();
+  const headers = { authorization: `Bearer ${PART}` };
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    const path = '/files/a/b/large.parquet';
+    request({ host: '127.0.0.1', port: http, path, headers, agent: false }, resolve).on('error', reject).end();
+  });
+  assert.equal(response.headers['content-length'], String(large.byteLength));
+  writeFileSync(tokensFile, `boss ${ALL} /\n`);
+  await server.reloadTokens();
+  let bytes = 0;
+  await assert.rejects(async () => {
+    for await (const piece of response) bytes += (piece as Buffer).byteLength;
+  }, /aborted/);
+  assert.ok(bytes < large.byteLength);
 });
 
 test('a file of tokens that others can read is warned of', async (t) => {

@@ -31,7 +31,11 @@ export function deviceListText(devices: readonly ListedDevice[], wanted: string 
   if (known.length > 0) {
     return `the kernel has ${known.join(', ')}, but the library no driver for it: install ibverbs-providers (rdma-core), and see whether /dev/infiniband is there`;
   }
-  return 'this machine has no RDMA device: `rdma link` lists them, `rdma link add rxe0 type rxe netdev <name>` makes one of any network interface';
+  return (
+    'this machine has no RDMA device: `rdma link` lists them, `rdma link add rxe0 type rxe netdev <name>` makes one of ' +
+    'any network interface; the library is libibverbs (Debian, Ubuntu: apt install libibverbs1 ibverbs-providers; ' +
+    'Fedora, RHEL: dnf install libibverbs rdma-core)'
+  );
 }
 
 /** Whether the kernel says that it has none: then there is no need to look for a library. */

@@ -2,11 +2,19 @@
  * One opened RDMA device over libibverbs: its port, its limits, its protection domain, and memory registered in it. What
  * the library lays out is compared with layouts.ts before it is used: a library that differs is refused, never guessed at.
  */
-import { readlinkSync } from 'node:fs';
+import { readFileSync, readlinkSync } from 'node:fs';
 import { deviceListText, hasNoDevice, withDeviceList } from './device-list.ts';
 import { differs, VerbsError } from './errors.ts';
 import { pointerIn, structAt, u32In } from './fields.ts';
-import { ACCESS, CONTEXT, DEVICE, MEMORY_REGION, PROTECTION_DOMAIN, ROOM_BYTES } from './layouts.ts';
+import {
+  ACCESS,
+  CONTEXT,
+  DEVICE,
+  KERNEL_ABI_VERSION,
+  MEMORY_REGION,
+  PROTECTION_DOMAIN,
+  ROOM_BYTES,
+} from './layouts.ts';
 import { type ContextOperations, loadVerbsLibrary, type VerbsLibrary } from './library.ts';
 import { checkLockable } from './locked-memory.ts';
 import { choosePort, type DevicePort, isMappedIPv4 } from './port.ts';
@@ -16,6 +24,7 @@ import type { DeviceFacts, NativeMemory, Registration, VerbsDevice, VerbsQueuePa
 /** Opens the device of a name, or the first with an active port. Throws VerbsError. */
 export async function openVerbsDevice(name?: string): Promise<VerbsDevice> {
   if (hasNoDevice()) throw new VerbsError('NO_DEVICE', deviceListText([], name));
+  checkKernel();
   const library = await loadVerbsLibrary();
   return withDeviceList(library, (devices) => {
     const candidates = name === undefined ? devices : devices.filter((device) => device.name === name);
@@ -111,19 +120,32 @@ class LibraryDevice implements VerbsDevice, QueuePairDevice {
         freed = true;
         library.unmap(address, length);
       },
+      async freeAside() {
+        if (freed) return;
+        freed = true;
+        await library.unmapAside(address, length);
+      },
     };
   }
 
-  registerForPeers({ address, length }: NativeMemory): Registration {
-    return this.#register(BigInt(address), length, ACCESS.REMOTE_READ, undefined);
+  async registerForPeers({ address, length }: NativeMemory): Promise<Registration> {
+    this.#checkRoom(length);
+    this.#lockedBytes += length;
+    try {
+      const given = BigInt(address);
+      const region = await this.library.registerMemoryAside(this.pd, given, length, ACCESS.REMOTE_READ);
+      return this.#registration(region, given, length, undefined);
+    } finally {
+      this.#lockedBytes -= length;
+    }
   }
 
   registerForReads(memory: NativeMemory | SharedArrayBuffer): Registration {
     if (!(memory instanceof SharedArrayBuffer)) {
-      return this.#register(BigInt(memory.address), memory.length, ACCESS.LOCAL_WRITE, undefined);
+      return this.#register(BigInt(memory.address), memory.length);
     }
     const address = this.library.addressOf(new Uint8Array(memory));
-    return this.#register(address, memory.byteLength, ACCESS.LOCAL_WRITE, memory);
+    return this.#register(address, memory.byteLength, memory);
   }
 
   createQueuePair(depth: number): VerbsQueuePair {
@@ -153,18 +175,29 @@ class LibraryDevice implements VerbsDevice, QueuePairDevice {
   }
 
   /** `keeps` is held as long as the memory is registered. */
-  #register(address: bigint, length: number, access: number, keeps: SharedArrayBuffer | undefined): Registration {
-    const { library, facts } = this;
+  #register(address: bigint, length: number, keeps?: SharedArrayBuffer): Registration {
+    this.#checkRoom(length);
+    const region = this.library.registerMemory(this.pd, address, length, ACCESS.LOCAL_WRITE);
+    return this.#registration(region, address, length, keeps);
+  }
+
+  #checkRoom(length: number): void {
     if (length > this.limits.regionBytesMax) {
-      throw new VerbsError(
-        'MEMORY',
-        `${facts.name} registers at most ${this.limits.regionBytesMax} bytes, not ${length}`,
-      );
+      const most = `${this.facts.name} registers at most ${this.limits.regionBytesMax} bytes`;
+      throw new VerbsError('MEMORY', `${most}, not ${length}`);
     }
     checkLockable(length, this.#lockedBytes);
-    const region = library.registerMemory(this.pd, address, length, access);
+  }
+
+  #registration(
+    region: bigint | null,
+    address: bigint,
+    length: number,
+    keeps: SharedArrayBuffer | undefined,
+  ): Registration {
+    const { library } = this;
     if (region === null) {
-      throw new VerbsError('MEMORY', `${facts.name} does not register ${length} bytes: errno ${library.errno()}`);
+      throw new VerbsError('MEMORY', `${this.facts.name} does not register ${length} bytes: errno ${library.errno()}`);
     }
     const struct = structAt(library, region, MEMORY_REGION.bytes);
     const isRight =
@@ -178,23 +211,46 @@ class LibraryDevice implements VerbsDevice, QueuePairDevice {
     }
     this.#lockedBytes += length;
     let held: SharedArrayBuffer | undefined = keeps;
-    let released = false;
+    let isReleased = false;
+    const released = (errno: number): void => {
+      // The kernel still has it: so has this process, for good.
+      if (errno !== 0) throw new VerbsError('RESOURCES', `memory stays registered: errno ${errno}`);
+      this.#lockedBytes -= held?.byteLength ?? length;
+      held = undefined;
+    };
     return {
       address: Number(address),
       length,
       lkey: u32In(struct, MEMORY_REGION.lkey),
       rkey: u32In(struct, MEMORY_REGION.rkey),
       release: () => {
-        if (released) return;
-        released = true;
-        const errno = library.deregisterMemory(region);
-        // The kernel still has it: so has this process, for good.
-        if (errno !== 0) throw new VerbsError('RESOURCES', `memory stays registered: errno ${errno}`);
-        this.#lockedBytes -= held === undefined ? length : held.byteLength;
-        held = undefined;
+        if (isReleased) return;
+        isReleased = true;
+        released(library.deregisterMemory(region));
+      },
+      releaseAside: async () => {
+        if (isReleased) return;
+        isReleased = true;
+        released(await library.deregisterMemoryAside(region));
       },
     };
   }
+}
+
+/** The kernel says which interface its library has to have. Throws VerbsError LAYOUT. */
+function checkKernel(): void {
+  let version: string;
+  try {
+    version = readFileSync('/sys/class/infiniband_verbs/abi_version', 'utf8').trim();
+  } catch {
+    // Not told: the library finds out.
+    return;
+  }
+  if (version === String(KERNEL_ABI_VERSION)) return;
+  throw new VerbsError(
+    'LAYOUT',
+    `the kernel's verbs have interface ${version} and not ${KERNEL_ABI_VERSION}: RDMA is not used`,
+  );
 }
 
 /** Compares what the library laid out with what layouts.ts says of it. Throws VerbsError LAYOUT. */

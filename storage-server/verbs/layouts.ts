@@ -6,6 +6,9 @@
  * Nothing here is believed blindly: what can be read back is compared when a device is opened (device.ts, queue-pair.ts).
  */
 
+/** What /sys/class/infiniband_verbs/abi_version says, of the kernels and libraries that these are layouts of. */
+export const KERNEL_ABI_VERSION = 6;
+
 /** Bytes of `pthread_mutex_t`. */
 const MUTEX_BYTES = process.arch === 'arm64' ? 48 : 40;
 

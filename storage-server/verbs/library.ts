@@ -30,7 +30,9 @@ export interface VerbsLibrary {
   allocPd(context: bigint): bigint | null;
   deallocPd(pd: bigint): number;
   registerMemory(pd: bigint, address: bigint, length: number, access: number): bigint | null;
+  registerMemoryAside(pd: bigint, address: bigint, length: number, access: number): Promise<bigint | null>;
   deregisterMemory(region: bigint): number;
+  deregisterMemoryAside(region: bigint): Promise<number>;
   createChannel(context: bigint): bigint | null;
   destroyChannel(channel: bigint): number;
   createCq(context: bigint, entries: number, channel: bigint | null): bigint | null;
@@ -40,13 +42,14 @@ export interface VerbsLibrary {
   createQp(pd: bigint, init: Uint8Array): bigint | null;
   modifyQp(queuePair: bigint, attributes: Uint8Array, mask: number): number;
   /** The same in a thread of its own. */
-  modifyQpAsync(queuePair: bigint, attributes: Uint8Array, mask: number): Promise<number>;
+  modifyQpAside(queuePair: bigint, attributes: Uint8Array, mask: number): Promise<number>;
   queryQp(queuePair: bigint, attributes: Uint8Array, mask: number, init: Uint8Array): number;
   destroyQp(queuePair: bigint): number;
   operations(pointers: { postSend: bigint; pollCq: bigint; requestNotify: bigint }): ContextOperations;
   /** Anonymous shared memory, or undefined. */
   map(length: number): bigint | undefined;
   unmap(address: bigint, length: number): void;
+  unmapAside(address: bigint, length: number): Promise<void>;
   setNonBlocking(descriptor: number): boolean;
   poll(descriptor: number, onReady: () => void): PollHandle;
   /** The bytes at an address: good as long as they are. */
@@ -107,6 +110,10 @@ function bind(koffi: typeof import('koffi')['default']): VerbsLibrary {
   );
   const createCq = verbs.func('void *ibv_create_cq(void *context, int entries, void *own, void *channel, int vector)');
   const modifyQp = verbs.func('int ibv_modify_qp(void *qp, void *attributes, int mask)');
+  const register = verbs.func('void *ibv_reg_mr(void *pd, void *address, size_t length, int access)');
+  const deregister = verbs.func('int ibv_dereg_mr(void *region)');
+  // Before anything is registered: what a child of this process writes must not move pages away from the device.
+  verbs.func('int ibv_fork_init()')();
   const mmap = c.func('void *mmap(void *address, size_t length, int prot, int flags, int fd, int64_t offset)');
   const munmap = c.func('int munmap(void *address, size_t length)');
   const fcntl = c.func('int fcntl(int fd, int command, ...)');
@@ -129,8 +136,10 @@ function bind(koffi: typeof import('koffi')['default']): VerbsLibrary {
     queryGids: (context, entries, most, entryBytes) => Number(getGids(context, entries, most, 0, entryBytes)),
     allocPd: verbs.func('void *ibv_alloc_pd(void *context)'),
     deallocPd: verbs.func('int ibv_dealloc_pd(void *pd)'),
-    registerMemory: verbs.func('void *ibv_reg_mr(void *pd, void *address, size_t length, int access)'),
-    deregisterMemory: verbs.func('int ibv_dereg_mr(void *region)'),
+    registerMemory: register,
+    registerMemoryAside: (pd, address, length, access) => aside(register, pd, address, length, access),
+    deregisterMemory: deregister,
+    deregisterMemoryAside: (region) => aside(deregister, region),
     createChannel: verbs.func('void *ibv_create_comp_channel(void *context)'),
     destroyChannel: verbs.func('int ibv_destroy_comp_channel(void *channel)'),
     createCq: (context, entries, channel) => createCq(context, entries, null, channel, 0),
@@ -139,13 +148,7 @@ function bind(koffi: typeof import('koffi')['default']): VerbsLibrary {
     ackCqEvents: verbs.func('void ibv_ack_cq_events(void *queue, unsigned int count)'),
     createQp: verbs.func('void *ibv_create_qp(void *pd, void *init)'),
     modifyQp,
-    modifyQpAsync: (queuePair, attributes, mask) =>
-      new Promise((resolve, reject) => {
-        modifyQp.async(queuePair, attributes, mask, (error: unknown, result: number) => {
-          if (error === null || error === undefined) resolve(result);
-          else reject(error);
-        });
-      }),
+    modifyQpAside: (queuePair, attributes, mask) => aside(modifyQp, queuePair, attributes, mask),
     queryQp: verbs.func('int ibv_query_qp(void *qp, void *attributes, int mask, void *init)'),
     destroyQp: verbs.func('int ibv_destroy_qp(void *qp)'),
     operations: (pointers) => ({
@@ -160,6 +163,7 @@ function bind(koffi: typeof import('koffi')['default']): VerbsLibrary {
     unmap(address, length) {
       munmap(address, length);
     },
+    unmapAside: (address, length) => aside(munmap, address, length),
     setNonBlocking(descriptor) {
       const flags: number = fcntl(descriptor, F_GETFL);
       return flags >= 0 && fcntl(descriptor, F_SETFL, 'int', flags | O_NONBLOCK) >= 0;
@@ -169,4 +173,14 @@ function bind(koffi: typeof import('koffi')['default']): VerbsLibrary {
     addressOf: (view) => koffi.address(view),
     errno: () => koffi.errno(),
   };
+}
+
+/** Calls a function in a thread of its own. */
+function aside<T>(call: { readonly async: (...given: unknown[]) => void }, ...given: readonly unknown[]): Promise<T> {
+  return new Promise((resolve, reject) => {
+    call.async(...given, (error: unknown, result: T) => {
+      if (error === null || error === undefined) resolve(result);
+      else reject(error);
+    });
+  });
 }

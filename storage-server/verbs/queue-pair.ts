@@ -223,7 +223,7 @@ export class LibraryQueuePair implements VerbsQueuePair {
     const bytes = new Uint8Array(ROOM_BYTES);
     fill(new DataView(bytes.buffer), bytes);
     this.#isModifying = true;
-    const errno = await library.modifyQpAsync(this.#qp, bytes, mask).finally(() => {
+    const errno = await library.modifyQpAside(this.#qp, bytes, mask).finally(() => {
       this.#isModifying = false;
       if (this.#isDoomed) this.destroy();
     });

@@ -34,6 +34,8 @@ export interface NativeMemory {
   view(start: number, length: number): Uint8Array;
   /** Views of it must not be used any more, and nothing may be registered. */
   free(): void;
+  /** The same off this thread: giving back much takes long. */
+  freeAside(): Promise<void>;
 }
 
 /** Memory that the device knows. */
@@ -44,8 +46,10 @@ export interface Registration {
   readonly lkey: number;
   /** Names it in READs of peers. */
   readonly rkey: number;
-  /** Nothing may be under way to or from it. */
+  /** Nothing may be under way into it. Throws VerbsError RESOURCES when the device does not let go. */
   release(): void;
+  /** The same off this thread. */
+  releaseAside(): Promise<void>;
 }
 
 /** One READ: from a peer's memory into local memory. */
@@ -84,8 +88,8 @@ export interface VerbsDevice {
   readonly facts: DeviceFacts;
   /** Throws VerbsError MEMORY. */
   allocate(length: number): NativeMemory;
-  /** Peers may read it, and do nothing else. Throws VerbsError MEMORY. */
-  registerForPeers(memory: NativeMemory): Registration;
+  /** Peers may read it, and do nothing else. Off this thread: a region takes a second for some GiB. Rejects with VerbsError MEMORY. */
+  registerForPeers(memory: NativeMemory): Promise<Registration>;
   /** READs may land in it. A buffer stays where it is as long as it is registered. Throws VerbsError MEMORY. */
   registerForReads(memory: NativeMemory | SharedArrayBuffer): Registration;
   /** A queue pair that posts up to `depth` READs, or with 0 only answers. Throws VerbsError RESOURCES. */

@@ -57,7 +57,7 @@ modules="lib/crc16 crypto/crc32c_generic lib/libcrc32c crypto/crc32_generic driv
   drivers/virtio/virtio_pci_legacy_dev drivers/virtio/virtio_pci_modern_dev drivers/virtio/virtio_pci
   drivers/block/virtio_blk fs/mbcache fs/jbd2/jbd2 fs/ext4/ext4 drivers/infiniband/core/ib_core
   drivers/infiniband/core/ib_uverbs net/ipv4/udp_tunnel net/ipv6/ip6_udp_tunnel drivers/infiniband/sw/rxe/rdma_rxe
-  drivers/net/veth"
+  drivers/net/veth fs/fuse/fuse"
 for deb in "$folder"/debs/*.deb; do
   case $(basename "$deb") in
     linux-image-*) # shellcheck disable=SC2046

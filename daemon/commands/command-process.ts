@@ -1,10 +1,10 @@
-/** A `qanat serve` of our own in a process of its own: started, waited for until it is ready, stopped. */
+/** A `qanat …` of our own in a process of its own: started, waited for until it is ready, stopped. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { CommandError } from '../errors.ts';
-import { SERVER_READY_MS } from './limits.ts';
+import { COMMAND_READY_MS } from './limits.ts';
 
 /** The command is not compiled: it stands where it does, beside the sources or beside what was made of them. */
 const COMMAND = join(
@@ -13,41 +13,42 @@ const COMMAND = join(
   'bin/qanat.mjs',
 );
 
-export class ServerProcess {
-  /** host:port of its queue pairs. */
-  readonly rdma: string;
+export class CommandProcess {
+  /** What it said when it was ready. */
+  readonly ready: Readonly<Record<string, unknown>>;
   readonly #child: ChildProcess;
 
-  private constructor(child: ChildProcess, rdma: string) {
+  private constructor(child: ChildProcess, ready: Readonly<Record<string, unknown>>) {
     this.#child = child;
-    this.rdma = rdma;
+    this.ready = ready;
   }
 
-  /** Starts a server of `folder` on a free port of this machine. Throws CommandError SERVER. */
-  static async start(folder: string, signal: AbortSignal): Promise<ServerProcess> {
-    const child = spawn(process.execPath, [COMMAND, 'serve', folder, '--listen', '127.0.0.1:0', '--http', 'none'], {
+  /** Starts a command that says that it is ready in a line of JSON. Throws CommandError SERVER when it does not. */
+  static async start(args: readonly string[], signal: AbortSignal): Promise<CommandProcess> {
+    const child = spawn(process.execPath, [COMMAND, ...args], {
       stdio: ['ignore', 'pipe', 'pipe'],
-      // Ctrl-C is for us: the server is stopped when we are done with it.
+      // Ctrl-C is for us: it is stopped when we are done with it.
       detached: true,
     });
-    process.on('exit', () => child.kill('SIGKILL'));
+    // a mount takes itself away
+    process.on('exit', () => child.kill('SIGTERM'));
     let errors = '';
     child.stderr.on('data', (data) => {
       errors = (errors + data).slice(-4096);
     });
     try {
-      const within = AbortSignal.any([signal, AbortSignal.timeout(SERVER_READY_MS)]);
+      const within = AbortSignal.any([signal, AbortSignal.timeout(COMMAND_READY_MS)]);
       const ready = once(createInterface({ input: child.stdout }), 'line', { signal: within });
-      const ended = once(child, 'exit', { signal: within }).then(() => {
-        throw new Error(`it ended: ${errors.trim()}`);
+      const ended = once(child, 'close', { signal: within }).then(() => {
+        throw new Error(errors.trim());
       });
       const [line] = (await Promise.race([ready, ended])) as [string];
       ended.catch(() => {});
-      const { rdma } = JSON.parse(line) as { rdma: string };
-      return new ServerProcess(child, rdma);
+      return new CommandProcess(child, JSON.parse(line) as Record<string, unknown>);
     } catch (cause) {
       child.kill('SIGKILL');
-      throw new CommandError('SERVER', `the server did not get ready: ${(cause as Error).message}`, { cause });
+      const { message } = cause as Error;
+      throw new CommandError('SERVER', `qanat ${args[0]} did not get ready: ${message}`, { cause });
     }
   }
 
