@@ -52,7 +52,9 @@ const SOL_SOCKET = 1;
 const MADV_POPULATE_WRITE = 23;
 const SCM_RIGHTS = 1;
 const M_MMAP_THRESHOLD = -3;
+/** mallopt(3): how many heaps threads may have. */
 const M_ARENA_MAX = -8;
+/** Where malloc begins by itself; it would raise it with the first large block that is freed. */
 const LARGE_BLOCK_BYTES = 128 * 1024;
 
 let loaded: Promise<Libc> | undefined;
