@@ -9,8 +9,11 @@ export const READS_UNDER_WAY_MAX = 16;
  */
 export const ACK_TIMEOUT_EXPONENT = 16;
 
-/** Repetitions of a request that was not acknowledged: the most that there are. */
-export const RETRY_COUNT = 7;
+/**
+ * Repetitions of a request that was not acknowledged. 7 would be the most that there are, but the kernel's software devices
+ * take it for "without end", and a peer that is gone would never be noticed.
+ */
+export const RETRY_COUNT = 6;
 
 /** Repetitions while the receiver is not ready, which a READ never meets; 7 is without end, so less. */
 export const RNR_RETRY_COUNT = 3;
