@@ -58,3 +58,15 @@ export const SHORTAGE_LOOK_MS = 100;
 
 /** Milliseconds without news of a running decoder after which it counts as one that waits for bytes that find no room. */
 export const DECODER_QUIET_MS = 1000;
+
+/**
+ * Units, and decoded chunks, that may be wished for ahead: when memory is short wishes stay, of which each takes some 50
+ * bytes. More than a reader of a very wide file has at a time; the oldest, which readers have passed, are dropped first.
+ */
+export const AHEAD_WISHES_MAX = 65_536;
+
+/** Bytes of a copy that a reply waits with: a read of the kernel at most. */
+export const COPY_BYTES = 1024 * 1024;
+
+/** Copies' memory that is kept to be used again: as many readers seldom wait at the same moment. */
+export const COPIES_KEPT_MAX = 4;

@@ -58,4 +58,4 @@ export const WARM_UP_MS = 250;
  * MiB of young JavaScript objects of the mount thread: what files hold is in the pool, and V8's default, which grows with
  * the rate of requests, fills 100 MiB more with what nobody uses any longer.
  */
-export const MOUNT_YOUNG_MEBIBYTES = 24;
+export const MOUNT_YOUNG_MEBIBYTES = 12;

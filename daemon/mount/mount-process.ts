@@ -10,6 +10,7 @@ import { type Libc, loadLibc, MOUNT_TYPE, mountAt, probeMount, unmountFolder } f
 import { MountError } from '../../vfs/index.ts';
 import { CommandError } from '../errors.ts';
 import type { Log } from '../log.ts';
+import { collectGarbage, keepHeapsSmall } from './garbage.ts';
 import { ANSWER_MS, FIGURES_MS, MOUNT_YOUNG_MEBIBYTES, UNMOUNT_MARGIN_MS } from './limits.ts';
 import type { FromMount, MountEnd, MountFacts, MountSettings, ToMount } from './mount-messages.ts';
 import { revivedError } from './posted-error.ts';
@@ -28,12 +29,16 @@ export class MountProcess {
 
   /** Mounts, and resolves when the mount answers. Throws what keeps it from that; then nothing is mounted. */
   static async start(settings: MountSettings, log: Log, signal: AbortSignal): Promise<MountProcess> {
-    const thread = new Thread(settings, log, await loadLibc());
+    const libc = await loadLibc();
+    libc.keepHeapSmall();
+    const thread = new Thread(settings, log, libc);
     const giveUp = (): void => thread.post({ kind: 'unmount', graceMs: 0 });
     signal.addEventListener('abort', giveUp, { once: true });
     if (signal.aborted) giveUp();
     try {
       const facts = await thread.ready.promise;
+      keepHeapsSmall();
+      collectGarbage();
       await awaitAnswer(facts.folder, thread);
       if (signal.aborted) {
         await thread.ended.promise;

@@ -6,13 +6,12 @@
  * again, and what the decoders did is forgotten.
  */
 import { readFile } from 'node:fs/promises';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { type Pool, parseFooter, parseTail } from '../../decode/index.ts';
 import { FetchError, type FileVersion, newTransportCounters, type Transport } from '../../fetcher/index.ts';
 import { FuseSession, LoopbackKernel } from '../../vfs/fuse/index.ts';
 import { parseLocation, Source } from '../../vfs/index.ts';
 import type { ScanEngine } from '../scan/engine.ts';
+import { collectGarbage } from './garbage.ts';
 import { WARM_UP_MS, WARM_UP_ROUNDS } from './limits.ts';
 import { MountContents } from './mount-contents.ts';
 import { SourceTree } from './source-tree.ts';
@@ -30,7 +29,7 @@ export interface WarmUpParts {
 }
 
 /**
- * Reads the file WARM_UP_ROUNDS times, or fewer when WARM_UP_MS are over; resolves to how often, and how long that took.
+ * Reads the file WARM_UP_ROUNDS times, or fewer, but once, when WARM_UP_MS are over; resolves to how often, and how long that took.
  * Rejects when a read fails: then the mount itself would hardly work.
  */
 export async function warmUp(parts: WarmUpParts): Promise<{ rounds: number; ms: number }> {
@@ -38,10 +37,10 @@ export async function warmUp(parts: WarmUpParts): Promise<{ rounds: number; ms: 
   const until = began + WARM_UP_MS;
   const file = await readFile(WARM_UP_FILE);
   let rounds = 0;
-  while (rounds < WARM_UP_ROUNDS && performance.now() < until) {
+  do {
     await readOnce(file, parts);
     rounds++;
-  }
+  } while (rounds < WARM_UP_ROUNDS && performance.now() < until);
   parts.engine?.resetProfile();
   collectGarbage();
   return { rounds, ms: Math.round(performance.now() - began) };
@@ -132,11 +131,4 @@ class TransportOfBytes implements Transport {
   }
 
   async close(): Promise<void> {}
-}
-
-/** Now, rather than in the middle of somebody's read. */
-function collectGarbage(): void {
-  setFlagsFromString('--expose-gc');
-  const collect: unknown = runInNewContext('typeof gc === "function" ? gc : undefined');
-  if (typeof collect === 'function') collect();
 }

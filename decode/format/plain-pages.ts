@@ -53,7 +53,7 @@ export function planPlainChunk(rows: number, bitsPerValue: number, optional: boo
   const pageRows = Math.min(PAGE_ROWS_MAX, Math.max(8, fitting));
   const count = Math.ceil(rows / pageRows);
   const full = planPage(Math.min(rows, pageRows), bitsPerValue, optional);
-  const last = planPage(rows - (count - 1) * pageRows, bitsPerValue, optional);
+  const last = count === 1 ? full : planPage(rows - (count - 1) * pageRows, bitsPerValue, optional);
   return { rows, optional, bitsPerValue, count, full, last, length: (count - 1) * full.length + last.length };
 }
 

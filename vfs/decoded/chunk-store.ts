@@ -4,7 +4,7 @@
  * decoded at once, those fetched ahead as decoders and memory allow. An image that is read, or being copied somewhere,
  * never leaves; of the others those that have been read through go first, then the least recently used.
  */
-import { AHEAD_SHARE } from '../limits.ts';
+import { AHEAD_SHARE, AHEAD_WISHES_MAX } from '../limits.ts';
 import type { Keeper, Need } from '../raw/memory-turns.ts';
 import type { ChunkStoreOptions } from './chunk-decoding.ts';
 import type { ChunkKeeper, DecodedChunk } from './decoded-chunk.ts';
@@ -15,7 +15,7 @@ export class ChunkStore implements ChunkKeeper, Keeper {
   readonly counts = { decoded: 0, evicted: 0, failed: 0, there: 0, late: 0, absent: 0 };
   /** Chunks in memory or on their way, the least recently used first. */
   readonly #chunks = new Set<DecodedChunk>();
-  #ahead: DecodedChunk[] = [];
+  readonly #ahead = new Set<DecodedChunk>();
   /** Chunks that wait for a flow. */
   readonly #flowless = new Set<DecodedChunk>();
   #running = 0;
@@ -67,20 +67,23 @@ export class ChunkStore implements ChunkKeeper, Keeper {
 
   /** Decodes chunks that nobody waits for yet. */
   prefetch(chunks: readonly DecodedChunk[]): void {
-    const waiting = new Set(this.#ahead);
-    this.#ahead.push(...chunks.filter((chunk) => chunk.isAbsent && !waiting.has(chunk)));
+    for (const chunk of chunks) {
+      if (!chunk.isAbsent) continue;
+      this.#ahead.add(chunk);
+      if (this.#ahead.size > AHEAD_WISHES_MAX) this.#ahead.delete(this.#ahead.values().next().value!);
+    }
     this.#startAhead();
   }
 
   #startAhead(): void {
     const { pool, decoding, turns } = this.options;
-    while (this.#ahead.length > 0 && this.#running < decoding.count + 3 && !turns.isShort) {
-      const chunk = this.#ahead[0]!;
+    for (const chunk of this.#ahead) {
+      if (this.#running >= decoding.count + 3 || turns.isShort) return;
       const bytes = chunk.slabBytes + chunk.source.spec.byteLength;
       if (chunk.isAbsent && chunk.isOpen) {
         while (pool.usedBytes + bytes > pool.capacityBytes * AHEAD_SHARE) if (!this.evict(true)) return;
       }
-      this.#ahead.shift();
+      this.#ahead.delete(chunk);
       chunk.startAhead();
     }
   }
@@ -121,7 +124,7 @@ export class ChunkStore implements ChunkKeeper, Keeper {
 
   close(error: Error): void {
     this.#closed = error;
-    this.#ahead = [];
+    this.#ahead.clear();
     for (const chunk of [...this.#chunks]) chunk.close(error);
   }
 }

@@ -10,12 +10,15 @@ import type { RawContent } from '../raw/raw-content.ts';
 import type { StoredFile } from '../raw/stored-file.ts';
 import { unitsOfChunk } from './chunk-feed.ts';
 import type { ChunkStore } from './chunk-store.ts';
+import { Copies } from './copies.ts';
 import { DecodedChunk } from './decoded-chunk.ts';
 import { type DecodedLayout, PAGE_BYTES, planDecodedFile, type Section } from './layout.ts';
 import { plainChunkSpec } from './plain-chunk-spec.ts';
 import { RecentColumns } from './recent-columns.ts';
 
 const ZEROS = new Uint8Array(PAGE_BYTES);
+/** Of all files of this thread. */
+const COPIES = new Copies();
 
 export interface DecodedContentOptions {
   /** The same version as it is in the source; closed with this. */
@@ -168,6 +171,7 @@ export class DecodedContent implements FileContent {
     done: ReadDone,
   ): void {
     const found: (readonly Uint8Array[])[] = new Array(parts.length);
+    const copies: Uint8Array[] = [];
     const cancels = new Set<() => void>();
     let missing = parts.length;
     let over = false;
@@ -177,6 +181,7 @@ export class DecodedContent implements FileContent {
       for (const cancel of cancels) cancel();
       if (error === undefined) done(undefined, found.flat());
       else done(error);
+      for (const copy of copies.splice(0)) COPIES.giveBack(copy);
     };
     for (const [k, part] of parts.entries()) {
       if (over) return;
@@ -187,7 +192,12 @@ export class DecodedContent implements FileContent {
         if (error !== undefined) finish(error);
         else {
           const isLasting = --missing === 0 || part.section.kind === 'bytes' || part.section.kind === 'zeros';
-          found[k] = isLasting ? views! : [joined(views!)];
+          if (isLasting) found[k] = views!;
+          else {
+            const copy = COPIES.copy(views!);
+            copies.push(copy);
+            found[k] = [copy];
+          }
           if (missing === 0) finish(undefined);
         }
         return true;
@@ -261,17 +271,6 @@ export class DecodedContent implements FileContent {
 function closeChunks({ chunks }: Loaded): void {
   const error = new Error('the file was closed');
   for (const chunk of chunks.values()) chunk.close(error);
-}
-
-/** A copy, not of the pool of small buffers. */
-function joined(views: readonly Uint8Array[]): Uint8Array {
-  const bytes = new Uint8Array(views.reduce((total, view) => total + view.byteLength, 0));
-  let at = 0;
-  for (const view of views) {
-    bytes.set(view, at);
-    at += view.byteLength;
-  }
-  return bytes;
 }
 
 /** A signal for a part of a request. */

@@ -67,12 +67,27 @@ function plainBits({ type, typeLength }: LeafColumn): number | undefined {
   }
 }
 
+/** Pages by what they follow from: most row groups have the same, and a file's are kept while it is mounted. */
+type PlannedPages = Map<string, PlainChunk>;
+
+function planPages(planned: PlannedPages, rows: number, bits: number, optional: boolean): PlainChunk {
+  const key = `${rows} ${bits} ${optional}`;
+  const pages = planned.get(key) ?? planPlainChunk(rows, bits, optional);
+  planned.set(key, pages);
+  return pages;
+}
+
 /** The pages of a chunk in the decoded view, or undefined when it passes through. */
-function planChunk(leaf: LeafColumn, chunk: ColumnChunk, options: LayoutOptions): PlainChunk | undefined {
+function planChunk(
+  leaf: LeafColumn,
+  chunk: ColumnChunk,
+  options: LayoutOptions,
+  planned: PlannedPages,
+): PlainChunk | undefined {
   const bits = plainBits(leaf);
   if (bits === undefined || leaf.maxRepetitionLevel > 0 || leaf.maxDefinitionLevel > 1) return undefined;
   if (chunk.numValues === 0 || chunk.numValues * (bits / 8) > options.chunkBytesMax) return undefined;
-  const pages = planPlainChunk(chunk.numValues, bits, leaf.maxDefinitionLevel === 1);
+  const pages = planPages(planned, chunk.numValues, bits, leaf.maxDefinitionLevel === 1);
   return pages.length > options.chunkBytesMax ? undefined : pages;
 }
 
@@ -96,6 +111,7 @@ export function planDecodedFile(
   add(MAGIC.length, { kind: 'bytes', bytes: MAGIC });
   const areLevelsWrong = packsLevelsWrong(metadata.createdBy);
   const decoded = new Map<number, Map<number, Section & { kind: 'decoded' }>>();
+  const planned: PlannedPages = new Map();
   if (chunksOverlap(metadata)) return undefined;
   for (const group of metadata.rowGroups) {
     const changed: ChunkChange[] = [];
@@ -104,7 +120,7 @@ export function planDecodedFile(
       if (chunk.broken !== undefined || chunk.encrypted === true) return undefined;
       // levels that can't be told from right ones: what they mean is for the reader to decide
       const isDoubtful = areLevelsWrong && chunk.encodings.includes(Encoding.BIT_PACKED);
-      const pages = isDoubtful ? undefined : planChunk(leaf, chunk, options);
+      const pages = isDoubtful ? undefined : planChunk(leaf, chunk, options, planned);
       if (pages === undefined) {
         const { start, end } = chunk.bytes;
         // a chunk without values is nowhere

@@ -29,6 +29,11 @@ export interface Libc {
    * written, that costs more than what is written. Does nothing on kernels that can't (before 5.14).
    */
   populate(memory: Uint8Array): Promise<void>;
+  /**
+   * Has malloc give large blocks back to the system when they are freed, and threads share two heaps: what many replies
+   * took in passing would stay with the process. Does nothing where malloc is another than glibc's.
+   */
+  keepHeapSmall(): void;
   /** Ends the process within this call: no thread of it is taken apart first. */
   exit(code: number): void;
   /** Calls back whenever the descriptor has something to read or was hung up. */
@@ -46,6 +51,11 @@ const MSG_CMSG_CLOEXEC = 0x40000000;
 const SOL_SOCKET = 1;
 const MADV_POPULATE_WRITE = 23;
 const SCM_RIGHTS = 1;
+const M_MMAP_THRESHOLD = -3;
+/** mallopt(3): how many heaps threads may have. */
+const M_ARENA_MAX = -8;
+/** Where malloc begins by itself; it would raise it with the first large block that is freed. */
+const LARGE_BLOCK_BYTES = 128 * 1024;
 
 let loaded: Promise<Libc> | undefined;
 
@@ -120,12 +130,26 @@ async function bind(): Promise<Libc> {
       new Promise((resolve) => {
         madvise.async(koffi.address(memory), memory.byteLength, MADV_POPULATE_WRITE, () => resolve());
       }),
+    keepHeapSmall() {
+      const mallopt = optional(() => c.func('int mallopt(int, int)'));
+      mallopt?.(M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES);
+      mallopt?.(M_ARENA_MAX, 2);
+    },
     exit,
     poll: (descriptor, onReady) =>
       koffi.node.poll(descriptor, { readable: true, disconnect: true }, () => {
         onReady();
       }),
   };
+}
+
+/** What a C library need not have. */
+function optional<T>(find: () => T): T | undefined {
+  try {
+    return find();
+  } catch {
+    return undefined;
+  }
 }
 
 /** struct msghdr of a 64-bit system, with room for one byte and one descriptor. */
