@@ -65,6 +65,10 @@ test('scans have the values, or the errors, of scans over TCP', { skip }, async 
   const base = `rdma://${SERVER_END.address}:${server.address().port}/`;
   const engine = new ScanEngine({ memoryBytes: MEMORY_BYTES, decoders: 1 });
   t.after(() => engine.close());
+  // as long as somebody has the device open the engine's pool stays registered with it
+  const keeper = await openOverRdma(server.address().port);
+  t.after(() => keeper.transport.close());
+  await keeper.transport.list('');
   const random = seededRandom();
   const waiting = [...new Set(corpus.map(({ path }) => basename(path)))];
   const all = waiting.length;
