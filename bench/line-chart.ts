@@ -47,6 +47,7 @@ export function lineChart(chart: Chart): string {
   );
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}"
  font-family="DejaVu Sans, Helvetica, Arial, sans-serif" font-size="11" fill="#222">
+<title>${escaped(chart.title)}</title>
 <rect width="${width}" height="${height}" fill="white"/>
 ${text(20, 22, chart.title, 'font-size="14" font-weight="bold"')}
 ${legend(chart)}

@@ -1,6 +1,6 @@
 /**
  * Every file of the corpus over RDMA: the bytes are those on disk, and a scan has the rows, nulls and checksums, or the
- * error, that one over TCP has. Scans take turns with the time that there is (QANAT_CORPUS_SECONDS, 60), in an order of
+ * error, that one over TCP has. Scans take turns with the time that there is (QANAT_CORPUS_SECONDS, 30), in an order of
  * chance; how many files were scanned is told.
  */
 import assert from 'node:assert/strict';
@@ -14,7 +14,7 @@ import { CLIENT_END, countedDuring, SERVER_END } from '../../storage-server/test
 import { openSource, Scan, ScanEngine, type Source } from '../index.ts';
 import { ChecksumSink } from '../output/checksum.ts';
 
-const SECONDS = Number(process.env.QANAT_CORPUS_SECONDS ?? 60);
+const SECONDS = Number(process.env.QANAT_CORPUS_SECONDS ?? 30);
 
 const corpus = readCorpus(defaultCorpusFolder()) ?? [];
 const skip = corpus.length === 0 ? 'there is no corpus: QANAT_CORPUS names none' : false;

@@ -99,3 +99,24 @@ test('errors of the transport pass as they are', async () => {
   transport.replace('a/b.parquet', makeFile(3), 'v2');
   await assert.rejects(fetchFooter(transport, file), (error) => error instanceof FetchError && error.code === 'STALE');
 });
+
+test('a tail that came with the look takes no read, and its time is that of the first request', async () => {
+  const bytes = makeFile(50);
+  const { transport, file } = await open(bytes);
+  const whole = await fetchFooter(transport, file);
+  const footerBytes = whole.metadata.footerBytes + 8;
+  for (const [tailBytes, reads] of [
+    [footerBytes, 0],
+    [footerBytes - 1, 1],
+    [8, 1],
+    [7, 1],
+  ] as const) {
+    transport.reads.length = 0;
+    const tail = bytes.subarray(bytes.length - tailBytes);
+    const footer = await fetchFooter(transport, file, { tail, tailMs: -7 });
+    assert.equal(transport.reads.length, reads);
+    assert.deepEqual(footer.metadata, whole.metadata);
+    // one that does not tell where the footer is counts for nothing
+    assert.equal(footer.latencyMs === -7, tailBytes >= 8);
+  }
+});
