@@ -252,7 +252,12 @@ describe('nested columns through a scan', () => {
     const { bytes } = nestedFile([numbers, texts], [rows], plan);
     const { source } = await memorySource(bytes);
     const lengths: unknown[] = [];
-    for await (const batch of await Scan.open(engine, source)) {
+    // what the rows take at once, and half as much again: where the free memory lies is a matter of time
+    await using roomy = {
+      engine: new ScanEngine({ memoryBytes: 144 << 20, decoders: 2 }),
+      [Symbol.asyncDispose]: () => roomy.engine.close(),
+    };
+    for await (const batch of await Scan.open(roomy.engine, source)) {
       const [n, t] = [batch.getChildAt(0)!, batch.getChildAt(1)!];
       for (let row = 0; row < batch.numRows; row++)
         lengths.push([n.get(row)?.length ?? null, t.get(row)?.length ?? null]);

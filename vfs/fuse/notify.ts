@@ -33,7 +33,10 @@ parentPort.on('message', (messages) => {
   parentPort.postMessage(failed);
 });`;
 
-/** Writes invalidations from a thread of its own, which is started by the first ones. */
+/**
+ * Writes invalidations from a thread of its own. It is there before the first ones: until they are written, the kernel
+ * goes on saying that a file which has come is not there.
+ */
 export class InvalidationThread {
   readonly #descriptor: number;
   #worker: Worker | undefined;
@@ -42,6 +45,7 @@ export class InvalidationThread {
 
   constructor(descriptor: number) {
     this.#descriptor = descriptor;
+    this.#worker = this.#start();
   }
 
   write(messages: readonly Uint8Array[]): void {
